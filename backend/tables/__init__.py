@@ -1,0 +1,41 @@
+"""All tables of the database, and nothing but SQLAlchemy."""
+
+from backend.tables.audit import Audit, Calibration, Run, Stack
+from backend.tables.base import Base, Claimable, random_id
+from backend.tables.dataset import Dataset, Group, Recipe
+from backend.tables.event import Event
+from backend.tables.measurement import Measurement, Statistic
+from backend.tables.person import (
+    ROLES,
+    SCOPES,
+    BrowserSession,
+    IdempotencyKey,
+    Person,
+    SignInLink,
+    Team,
+    Token,
+)
+
+__all__ = [
+    "ROLES",
+    "SCOPES",
+    "Audit",
+    "Base",
+    "BrowserSession",
+    "Calibration",
+    "Claimable",
+    "Dataset",
+    "Event",
+    "Group",
+    "IdempotencyKey",
+    "Measurement",
+    "Person",
+    "Recipe",
+    "Run",
+    "SignInLink",
+    "Stack",
+    "Statistic",
+    "Team",
+    "Token",
+    "random_id",
+]

@@ -1,0 +1,40 @@
+"""Parameters of methods, networks and training: name, type, range, default, help. Forms and schemas are made from these."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Param:
+    """One number a person may set.
+
+    Attributes:
+        key: name in the request, e.g. ``learning_rate``.
+        title: label on screen.
+        help: one sentence.
+        default: value where nothing is given.
+        low, high: inclusive range.
+        integer: whole numbers only.
+    """
+
+    key: str
+    title: str
+    help: str
+    default: float
+    low: float
+    high: float
+    integer: bool = False
+
+    def problem(self, value: object) -> str | None:
+        """Why ``value`` cannot be used, or None if it can."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return f"{self.title} must be a number."
+        if not math.isfinite(value):
+            return f"{self.title} must be a finite number."
+        if self.integer and value != int(value):
+            return f"{self.title} must be a whole number."
+        if not self.low <= value <= self.high:
+            return f"{self.title} must lie between {self.low:g} and {self.high:g}."
+        return None

@@ -1,0 +1,315 @@
+"""Frozen records that cross the borders of the engine: what goes into a stack and what comes out of it.
+
+Arrays are numpy, shapes stand beside them. Nothing here computes. Torch-free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PARTS: tuple[str, ...] = ("train", "validation", "test")
+"""Parts of the one split of a recipe; their position is their code in ``EncodedData.parts``."""
+
+EVERYONE = "everyone"
+"""Key of the group that holds all rows."""
+
+RunState = Literal["finished", "diverged"]
+Tag = Literal["inside", "audit-only"]
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """Shape of a network: ``kind`` is ``logistic`` or ``mlp``; ``hidden`` are the widths of its hidden layers."""
+
+    kind: str
+    hidden: tuple[int, ...] = ()
+    activation: Literal["tanh", "relu"] = "tanh"
+
+
+@dataclass(frozen=True)
+class TrainingSize:
+    """Public constants of training: they fix the sampling probability, the steps and the denominator.
+
+    Attributes:
+        units: rows of the training part, or persons where the unit of protection is the person (n).
+        batch_size: nominal batch; the sampling probability is ``1 / ceil(units / batch_size)``.
+        epochs: passes; there are ``epochs * ceil(units / batch_size)`` steps.
+    """
+
+    units: int
+    batch_size: int
+    epochs: int
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return -(-self.units // self.batch_size)
+
+    @property
+    def sampling_probability(self) -> float:
+        return 1.0 / self.batches_per_epoch
+
+    @property
+    def steps(self) -> int:
+        return self.epochs * self.batches_per_epoch
+
+    @property
+    def expected_batch_size(self) -> float:
+        """The constant denominator b = q n of every step."""
+        return self.sampling_probability * self.units
+
+
+@dataclass(frozen=True)
+class PrivacyEvent:
+    """What a method spent, as data: ``steps`` times one Gaussian release on a Poisson batch.
+
+    ``noise_multiplier`` is the noise standard deviation over the joint L2 sensitivity of *all* releases of a step.
+    It is always a Python float (METHODS.md 5.3: other number types make dp-accounting return a wrong epsilon).
+    """
+
+    noise_multiplier: float
+    sampling_probability: float
+    steps: int
+    adjacency: Literal["add-or-remove-one"] = "add-or-remove-one"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Noise found for a budget, with what both accountants say of it."""
+
+    noise_multiplier: float
+    epsilon_spent: float
+    check: Mapping[str, float | str]
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run of a stack. ``parameters`` are the method's values (learning_rate, clip, ...)."""
+
+    run: str
+    method: str
+    seed: int
+    epsilon: float | None
+    noise_multiplier: float
+    noise_seed: int
+    parameters: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class StackSpec:
+    """The runs that train together: same rows, initial weights and Poisson batches, each its own noise.
+
+    The first run is the baseline of this seed. ``kernel`` names the program (``eager-cpu``, ``eager-cuda``).
+    """
+
+    runs: tuple[RunSpec, ...]
+    network: NetworkSpec
+    size: TrainingSize
+    weight_seed: int
+    batch_seed: int
+    kernel: str
+    threads: int
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """Rows of one group: ``key`` as in the database, ``member`` bool, shape (n,)."""
+
+    key: str
+    member: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class EncodedData:
+    """A table as numbers, ready to train on.
+
+    Attributes:
+        features: float32, shape (n, d).
+        labels: int64, shape (n,), values 0 .. classes-1; for two classes 1 is the favourable value.
+        parts: int8, shape (n,), positions in ``PARTS``.
+        row_ids: int64, shape (n,), unique ids of the stored rows.
+        unit_ids: int64, shape (n,): the row id, or the person's number where the unit is the person. Sampling coins
+            belong to these ids.
+        universe: all unit ids lie in [0, universe); a public constant that does not depend on which rows are there.
+        groups: first ``everyone``, then each group in order.
+        feature_names: one a column of ``features``.
+    """
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    classes: int
+    parts: NDArray[np.int8]
+    row_ids: NDArray[np.int64]
+    unit_ids: NDArray[np.int64]
+    universe: int
+    groups: tuple[GroupRows, ...]
+    feature_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StatisticRow:
+    """Sufficient statistics of one run on one group, true label and part; see ``backend.tables.Statistic``.
+
+    Differences are baseline minus run, and None for the baseline itself. Sums are float64.
+    ``score`` sums the probability of class 1 (of the true class where there are more than two).
+    """
+
+    group: str
+    label: int
+    part: str
+    n: int
+    predicted: tuple[int, ...]
+    loss: float
+    loss_squared: float
+    squared_error: float
+    score: float
+    both_right: int | None = None
+    baseline_only_right: int | None = None
+    run_only_right: int | None = None
+    both_wrong: int | None = None
+    loss_difference: float | None = None
+    loss_difference_squared: float | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Outcome of one run. A diverged run has a reason and no statistics."""
+
+    run: str
+    state: RunState
+    reason: str | None
+    statistics: tuple[StatisticRow, ...]
+
+
+@dataclass(frozen=True)
+class StackResult:
+    """Outcome of one stack.
+
+    Attributes:
+        runs: in the order of the spec.
+        logits: float32, shape (runs, rows, outputs); outputs is 1 for two classes, else the number of classes.
+        rows: int64, shape (rows,), the row ids of the evaluation rows (validation and test) in the order of ``logits``.
+        seconds: wall clock of training and measuring.
+        steps: steps taken.
+    """
+
+    runs: tuple[RunResult, ...]
+    logits: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    seconds: float
+    steps: int
+
+
+@dataclass(frozen=True)
+class MeasurementRow:
+    """Row-level sums over the units of a group, see ``backend.tables.Measurement``; label None means all labels."""
+
+    method: str
+    epsilon: float | None
+    group: str
+    label: int | None
+    part: str
+    quantity: str
+    seeds: tuple[int, ...]
+    units: int
+    rows: int
+    total: float | None
+    total_squared: float | None
+    cross: float | None
+    rows_squared: float
+    total_each_squared: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A run as the facts layer sees it: where it stands and its test statistics."""
+
+    run: str
+    method: str
+    seed: int
+    epsilon_asked: float | None
+    epsilon_spent: float | None
+    state: str
+    statistics: tuple[StatisticRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class GroupFacts:
+    """A group as the facts layer sees it. ``n`` counts test rows."""
+
+    key: str
+    label: str
+    attributes: Mapping[str, str]
+    n: int
+    estimable: bool
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class AuditFacts:
+    """All that the numbers of one audit are made from, as read from the database."""
+
+    groups: tuple[GroupFacts, ...]
+    runs: tuple[RunFacts, ...]
+    measurements: tuple[MeasurementRow, ...] = ()
+    seeds_planned: int = 0
+    withheld_below: int = 10
+    estimable_rows: int = 30
+    estimable_per_label: int = 5
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One row of ``/audits/{id}/costs``. Undefined numbers are None and ``reason`` says why.
+
+    Rates are shares (0..1); ``cost`` = baseline - value for metrics where higher is better, value - baseline for losses,
+    and for metrics without direction (selection rate) a *change*, value - baseline.
+    ``marked`` and ``survives_tuning`` are None until an audit has a tuning grid and a planned family of marks.
+    """
+
+    method: str
+    epsilon_asked: float | None
+    epsilon_spent: float | None
+    group: str
+    group_label: str
+    n: int
+    value: float | None
+    baseline: float | None
+    cost: float | None
+    low: float | None
+    high: float | None
+    interval: str
+    seeds: int
+    marked: bool | None = None
+    survives_tuning: str | None = None
+    tag: Tag = "audit-only"
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """What is wrong with one field of an input; ``field`` is a dotted path as in the request (``training.clip``)."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an audit will take, before it starts. ``seconds`` is an estimate, said to be one.
+
+    ``detectable`` gives per group key the smallest cost of accuracy (share) that would be seen, or None with a reason.
+    """
+
+    runs: int
+    stacks: int
+    steps: int
+    seconds: float
+    memory_bytes: int
+    detectable: tuple[tuple[str, float | None, str | None], ...] = field(default_factory=tuple)
