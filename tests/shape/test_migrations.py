@@ -1,0 +1,93 @@
+"""One head, up-down-up, and tables and migrations agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, create_engine, inspect, text
+
+from backend import migrate
+from backend.embedded.services import Services
+from backend.tables import Base
+
+pytestmark = pytest.mark.services
+
+
+@pytest.fixture
+def spare(services: Services) -> Iterator[Engine]:
+    """An empty database that this test may turn upside down."""
+    services.postgres.ensure_database("spare")
+    engine = create_engine(services.postgres.url("spare"))
+    yield engine
+    engine.dispose()
+    with services.postgres.connect("postgres") as connection:
+        connection.execute("DROP DATABASE spare WITH (FORCE)")
+
+
+def url_of(engine: Engine) -> str:
+    return engine.url.render_as_string(hide_password=False)
+
+
+def differences(engine: Engine) -> list[object]:
+    options = {"compare_type": True, "compare_server_default": True}
+    with engine.connect() as connection:
+        return compare_metadata(MigrationContext.configure(connection, opts=options), Base.metadata)
+
+
+def described(engine: Engine) -> dict[str, object]:
+    """Columns, constraints and indexes of every table, by the database's own account."""
+    asked = (
+        "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint "
+        "WHERE connamespace = 'public'::regnamespace ORDER BY 1, 2",
+        "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1, 2",
+        "SELECT table_name, column_name, data_type, is_nullable, column_default, character_maximum_length "
+        "FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2",
+    )
+    with engine.connect() as connection:
+        return {query: [tuple(row) for row in connection.execute(text(query))] for query in asked}
+
+
+def test_there_is_one_head():
+    assert len(ScriptDirectory.from_config(migrate.alembic_config()).get_heads()) == 1
+
+
+def test_up_down_up_and_tables_agree(spare: Engine):
+    migrate.upgrade(url_of(spare))
+    first = described(spare)
+    assert differences(spare) == []
+    migrate.downgrade(url_of(spare), "base")
+    assert inspect(spare).get_table_names() == ["alembic_version"]
+    migrate.upgrade(url_of(spare))
+    assert described(spare) == first
+
+
+def test_migrations_make_what_the_tables_say(spare: Engine, services: Services):
+    """Compared in the database itself, since comparing metadata overlooks check constraints."""
+    migrate.upgrade(url_of(spare))
+    migrated = described(spare)
+    migrate.downgrade(url_of(spare), "base")
+    with spare.begin() as connection:
+        connection.execute(text("DROP TABLE alembic_version"))
+    Base.metadata.create_all(spare)
+    made = described(spare)
+    without = {query: [row for row in rows if row[0] != "alembic_version"] for query, rows in migrated.items()}
+    assert made == without
+
+
+def test_upgrading_twice_changes_nothing(spare: Engine):
+    migrate.upgrade(url_of(spare))
+    migrate.upgrade(url_of(spare))
+    with spare.connect() as connection:
+        assert migrate.current_revision(connection) == migrate.newest_revision()
+
+
+def test_every_constraint_has_a_name_of_ours(spare: Engine):
+    migrate.upgrade(url_of(spare))
+    names = next(iter(described(spare).values()))
+    ours = [row for row in names if row[0] != "alembic_version" and not row[2].startswith("NOT NULL")]
+    assert ours
+    assert all(row[1].split("_")[0] in ("pk", "fk", "uq", "ck") for row in ours)
