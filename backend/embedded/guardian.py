@@ -97,8 +97,8 @@ def main() -> None:
     for line in sys.stdin:
         word, _, rest = line.rstrip("\n").partition(" ")
         if word == "add":
-            pid, number, started = rest.split(" ")
-            children[int(pid)] = (int(number), "" if started == "-" else started)
+            pid, asked, started = rest.split(" ")
+            children[int(pid)] = (int(asked), "" if started == "-" else started)
         elif word == "drop":
             children.pop(int(rest), None)
         elif word == "folder":

@@ -169,6 +169,8 @@ def reachable_program(account: Account | None, program: Path, home: Path) -> Pat
     if account is None or _can_run(account, program):
         return program
     copy = home / program.name
+    home.mkdir(exist_ok=True)
+    home.chmod(0o711)
     if not (copy / "complete").exists():
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(program, copy, symlinks=True)

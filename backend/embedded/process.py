@@ -22,7 +22,10 @@ LOGS_KEPT = 3
 
 @dataclass(frozen=True)
 class Command:
-    """How one child is started and ended. ``patience`` is the seconds between ``stop_signal`` and SIGKILL."""
+    """How one child is started and ended.
+
+    ``patience`` is the seconds between ``stop_signal`` and SIGKILL; higher stages are stopped before lower ones.
+    """
 
     name: str
     arguments: tuple[str, ...]
@@ -33,6 +36,7 @@ class Command:
     niceness: int = 0
     stop_signal: int = signal.SIGTERM
     patience: float = 5.0
+    stage: int = 0
 
 
 class Guardian:
@@ -40,6 +44,7 @@ class Guardian:
 
     def __init__(self, inherit: tuple[int, ...] = ()) -> None:
         program = Path(guardian_program.__file__)
+        self._folders: list[Path] = []
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(program)],
             stdin=subprocess.PIPE,
@@ -68,7 +73,18 @@ class Guardian:
         self._say(f"drop {pid}")
 
     def remove_at_end(self, folder: Path) -> None:
+        self._folders.append(folder)
         self._say(f"folder {folder}")
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def again(self, inherit: tuple[int, ...] = ()) -> Guardian:
+        """A new one in place of one that died; the children have to be added to it."""
+        fresh = Guardian(inherit)
+        for folder in self._folders:
+            fresh.remove_at_end(folder)
+        return fresh
 
     def done(self) -> None:
         """A proper end: it goes without doing anything."""
@@ -111,6 +127,12 @@ class Child:
         self.started_at = time.monotonic()
         if self._guardian:
             self._guardian.add(self._process.pid, command.stop_signal)
+
+    def guard_with(self, guardian: Guardian) -> None:
+        """Hand over to another guardian."""
+        self._guardian = guardian
+        if self._process is not None and self.running():
+            guardian.add(self._process.pid, self.command.stop_signal)
 
     def exit_status(self) -> int | None:
         """None while it runs; negative is the signal that ended it."""

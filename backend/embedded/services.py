@@ -37,8 +37,6 @@ def start_services() -> Iterator[Services]:
     guardian.remove_at_end(folder)
     try:
         data = folder / "postgres"
-        if account is not None:
-            (folder / "programs").mkdir(mode=0o711)
         program = reachable_program(account, choose_postgres(data), folder / "programs")
         place = choose_place(folder, program, data, account)
         postgres = Postgres(place, secrets.token_hex(16), extra=FAST_BUT_UNSAFE)

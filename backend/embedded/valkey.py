@@ -44,6 +44,7 @@ class Valkey:
             environment={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
             folder=Path("/"),
             patience=3.0,
+            stage=1,
         )
 
     def prepare(self) -> None:

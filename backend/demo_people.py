@@ -1,0 +1,74 @@
+"""What a first start fills in: a team with three people, tokens for internal tools, the bundled samples, ways in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from backend.celery_queue import CeleryQueue
+from backend.database import Database, make_engine
+from backend.embedded.checks import write_private
+from backend.people import service as people
+from backend.settings import Settings
+
+TOKEN_FILES = {"analyst": ("token", ("read", "run")), "dpo": ("token-dpo", ("read", "decide"))}
+TITLES = {"analyst": "fairness analyst", "dpo": "data-protection officer", "admin": "admin"}
+
+
+def prepare(settings: Settings, var: Path) -> Sequence[str]:
+    """Make what is missing, and give back the lines that let people in."""
+    queue = CeleryQueue(settings.redis_url)
+    engine = make_engine(settings.database_url, pool_size=2)
+    database = Database(engine, queue)
+    try:
+        with database.transaction() as session:
+            persons = people.ensure_demo_people(session, settings)
+            links = [_link(session, settings, role, persons[role]) for role in TITLES]
+            tokens = {file: _token(session, var / file, persons[role], scopes) for role, (file, scopes) in TOKENS}
+        for file, secret in tokens.items():
+            if secret is not None:
+                write_private(var / file, secret + "\n")
+        _register_samples(database, settings, persons["analyst"])
+    finally:
+        engine.dispose()
+        queue.close()
+    return [
+        "One-time ways in, each for 24 hours (`.venv/bin/counterpoise link analyst` prints a fresh one):",
+        *links,
+        f"Tokens for REST: {var / 'token'} (analyst), {var / 'token-dpo'} (DPO). Logs: {var / 'log'}.",
+    ]
+
+
+TOKENS = tuple(TOKEN_FILES.items())
+
+
+def fresh_link(settings: Settings, role: str) -> str:
+    """A new one-time link of the person with ``role`` in the first team."""
+    engine = make_engine(settings.database_url, pool_size=1)
+    try:
+        with Database(engine, CeleryQueue(settings.redis_url)).transaction() as session:
+            persons = people.ensure_demo_people(session, settings)
+            return people.sign_in_url(settings, people.make_link(session, persons[role]))
+    finally:
+        engine.dispose()
+
+
+def _link(session: Session, settings: Settings, role: str, person_id: str) -> str:
+    return f"  {TITLES[role]:<24}{people.sign_in_url(settings, people.make_link(session, person_id))}"
+
+
+def _token(session: Session, file: Path, person_id: str, scopes: Sequence[str]) -> str | None:
+    """A new token's secret, or None if the one in ``file`` still opens the door."""
+    try:
+        kept = file.read_text("utf-8").strip()
+    except OSError:
+        kept = ""
+    if kept and people.principal_of_token(session, kept) is not None:
+        return None
+    return people.make_token(session, person_id, name=f"var/{file.name}", scopes=scopes)
+
+
+def _register_samples(database: Database, settings: Settings, person_id: str) -> None:
+    """Filled in when the datasets' service has them."""
