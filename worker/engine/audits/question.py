@@ -1,0 +1,294 @@
+"""The question of an audit: methods x epsilons x seeds with the training settings, checked field by field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from worker.engine.methods.base import TRAINING_PARAMS, Method
+from worker.engine.params import NetworkKind, Param
+from worker.engine.results import FieldError, NetworkSpec, TrainingSize
+
+BASELINE = "non-private"
+LOWEST_EPSILON, HIGHEST_EPSILON = 0.01, 100.0
+MOST_EPSILONS = 100
+MOST_SEEDS = 1000
+MOST_LAYERS, WIDEST_LAYER = 4, 1024
+DEFAULT_SEEDS = 5
+DEFAULT_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+_SHARED = ("learning_rate", "clip")
+_KNOWN = ("dataset", "name", "methods", "epsilons", "delta", "seeds", "network", "training", "parameters")
+_LATER = ("tuning", "public_share")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question about one dataset, every default filled in.
+
+    Attributes:
+        methods: the private ones; the baseline always trains too.
+        training: epochs, batch_size, learning_rate and clip; the last two are those of the private runs.
+        parameters: complete values by method, the baseline's among them.
+    """
+
+    methods: tuple[str, ...]
+    epsilons: tuple[float, ...]
+    delta: float
+    seeds: int
+    network: NetworkSpec
+    training: Mapping[str, float]
+    parameters: Mapping[str, Mapping[str, float]]
+
+    @property
+    def runs(self) -> int:
+        return self.seeds * (1 + len(self.methods) * len(self.epsilons))
+
+    def size(self, units: int) -> TrainingSize:
+        """The public constants of training on this many units."""
+        return TrainingSize(units, int(self.training["batch_size"]), int(self.training["epochs"]))
+
+    def to_json(self) -> dict[str, Any]:
+        """As stored, and as a body that asks the same question again (with a dataset)."""
+        network = {"kind": self.network.kind, "hidden": list(self.network.hidden)}
+        return {
+            "methods": list(self.methods),
+            "epsilons": list(self.epsilons),
+            "delta": self.delta,
+            "seeds": self.seeds,
+            "network": network,
+            "training": {**self.training, "optimizer": "sgd"},
+            "parameters": {method: dict(values) for method, values in self.parameters.items()},
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Question:
+        """The question that ``to_json`` gave."""
+        network = stored["network"]
+        return cls(
+            methods=tuple(stored["methods"]),
+            epsilons=tuple(float(epsilon) for epsilon in stored["epsilons"]),
+            delta=float(stored["delta"]),
+            seeds=int(stored["seeds"]),
+            network=NetworkSpec(network["kind"], tuple(network["hidden"])),
+            training={key: value for key, value in stored["training"].items() if key != "optimizer"},
+            parameters=stored["parameters"],
+        )
+
+
+def default_delta(units: int) -> float:
+    """The largest power of ten not above 1 / (10 n)."""
+    digits = len(str(10 * units - 1)) if units > 0 else 1
+    return float(f"1e-{digits}")
+
+
+def check_question(
+    body: Mapping[str, Any],
+    *,
+    summary: Mapping[str, Any],
+    methods: Sequence[Method],
+    networks: Sequence[NetworkKind],
+    run_limit: int,
+) -> tuple[Question | None, tuple[FieldError, ...]]:
+    """The question asked by the body of ``POST /audits``; or None and every error found, each at its field.
+
+    Nothing is laid out before the number of runs is known to be within ``run_limit``. ``summary`` is the recipe's.
+    """
+    return _Check(body, summary, methods, networks).result(run_limit)
+
+
+class _Check:
+    def __init__(
+        self,
+        body: Mapping[str, Any],
+        summary: Mapping[str, Any],
+        methods: Sequence[Method],
+        networks: Sequence[NetworkKind],
+    ) -> None:
+        self.body, self.units = body, int(summary["units"])
+        self.methods = {method.key: method for method in methods}
+        self.networks = {network.key: network for network in networks}
+        self.errors: list[FieldError] = []
+
+    def result(self, run_limit: int) -> tuple[Question | None, tuple[FieldError, ...]]:
+        for key in self.body:
+            if key not in _KNOWN and not (key in _LATER and self.body[key] is None):
+                later = "This cannot be asked for yet. Leave it out." if key in _LATER else "This field is not known."
+                self.wrong(str(key), later)
+        chosen, epsilons, seeds = self.chosen(), self.epsilons(), self.seeds()
+        if chosen and epsilons and seeds:
+            self.check_runs(seeds * (1 + len(chosen) * len(epsilons)), run_limit)
+        training, network = self.training(), self.network()
+        parameters = self.parameters(chosen, training)
+        delta = self.delta()
+        if self.errors or network is None or delta is None or seeds is None:
+            return None, tuple(self.errors)
+        return Question(chosen, epsilons, delta, seeds, network, training, parameters), ()
+
+    def wrong(self, name: str, message: str) -> None:
+        self.errors.append(FieldError(name, message))
+
+    def chosen(self) -> tuple[str, ...]:
+        """The private methods asked for. Naming the baseline changes nothing: it always trains."""
+        wanted = self.body.get("methods")
+        if not isinstance(wanted, list | tuple) or not wanted:
+            self.wrong("methods", "Name at least one method.")
+            return ()
+        if len(wanted) > 2 * len(self.methods):
+            self.wrong("methods", "More methods are named than there are. Name each once.")
+            return ()
+        found = []
+        for place, key in enumerate(wanted):
+            if not isinstance(key, str) or key not in self.methods:
+                known = ", ".join(self.methods)
+                self.wrong(f"methods[{place}]", f"There is no method of this name. There are: {known}.")
+            elif key in found:
+                self.wrong(f"methods[{place}]", "This method is named twice. Name each once.")
+            else:
+                found.append(key)
+        private = tuple(key for key in found if self.methods[key].private)
+        if not private and not self.errors:
+            self.wrong("methods", "Name a private method; the baseline trains in any case.")
+        return private
+
+    def epsilons(self) -> tuple[float, ...]:
+        wanted = self.body.get("epsilons", list(DEFAULT_EPSILONS))
+        if not isinstance(wanted, list | tuple) or not wanted:
+            self.wrong("epsilons", "Give at least one epsilon.")
+            return ()
+        if len(wanted) > MOST_EPSILONS:
+            self.wrong("epsilons", f"{len(wanted)} epsilons are more than {MOST_EPSILONS}. Give fewer.")
+            return ()
+        rule = Param("epsilon", "Epsilon", "", 1.0, LOWEST_EPSILON, HIGHEST_EPSILON)
+        found: list[float] = []
+        for place, epsilon in enumerate(wanted):
+            problem = _number_problem(rule, epsilon)
+            if problem is None and float(epsilon) in found:
+                problem = "This epsilon is given twice. Give each once."
+            if problem is None:
+                found.append(float(epsilon))
+            else:
+                self.wrong(f"epsilons[{place}]", problem)
+        return tuple(sorted(found))
+
+    def seeds(self) -> int | None:
+        value = self.body.get("seeds", DEFAULT_SEEDS)
+        rule = Param("seeds", "The number of seeds", "", DEFAULT_SEEDS, 1, MOST_SEEDS, integer=True)
+        problem = _number_problem(rule, value)
+        if problem is not None:
+            self.wrong("seeds", problem)
+            return None
+        return int(value)
+
+    def check_runs(self, runs: int, run_limit: int) -> None:
+        if runs > run_limit:
+            message = f"This is {runs} runs, more than the {run_limit} of one audit. Ask for fewer seeds, epsilons or methods."
+            self.wrong("seeds", message)
+
+    def delta(self) -> float | None:
+        value = self.body.get("delta")
+        if value is None:
+            return default_delta(self.units)
+        problem = _number_problem(Param("delta", "Delta", "", 1e-5, 0.0, math.inf), value)
+        if problem is None and float(value) <= 0:
+            problem = "Delta must be above 0."
+        if problem is None and float(value) >= 1 / self.units:
+            problem = f"Delta must be below 1 / {self.units}, else whole rows may be given away. Leave it out for the default."
+        if problem is not None:
+            self.wrong("delta", problem)
+            return None
+        return float(value)
+
+    def training(self) -> dict[str, float]:
+        wanted = self.body.get("training") or {}
+        rules = {rule.key: rule for rule in TRAINING_PARAMS}
+        if not isinstance(wanted, Mapping):
+            self.wrong("training", "Must give epochs, batch_size, learning_rate and clip.")
+            wanted = {}
+        optimizer = wanted.get("optimizer", "sgd")
+        if optimizer != "sgd":
+            self.wrong("training.optimizer", "Only sgd can be used.")
+        values = self.values("training", {k: v for k, v in wanted.items() if k != "optimizer"}, rules)
+        if values["batch_size"] > self.units:
+            if "batch_size" in wanted:
+                self.wrong("training.batch_size", f"Must not exceed the {self.units} units of the training part.")
+            values["batch_size"] = self.units
+        return values
+
+    def values(self, place: str, wanted: Mapping[str, Any], rules: Mapping[str, Param]) -> dict[str, float]:
+        """A value for every rule: the given one if it is in order, else the default and an error."""
+        found = {key: rule.default for key, rule in rules.items()}
+        for key, value in wanted.items():
+            if key not in rules:
+                self.wrong(f"{place}.{key}", f"There is no such setting. There are: {', '.join(rules) or 'none'}.")
+                continue
+            problem = _number_problem(rules[key], value)
+            if problem is not None:
+                self.wrong(f"{place}.{key}", problem)
+            else:
+                found[key] = int(value) if rules[key].integer else float(value)
+        return found
+
+    def network(self) -> NetworkSpec | None:
+        wanted = self.body.get("network") or {"kind": "mlp"}
+        if not isinstance(wanted, Mapping):
+            self.wrong("network", "Must give a kind and hidden widths.")
+            return None
+        for key in wanted:
+            if key not in ("kind", "hidden"):
+                self.wrong(f"network.{key}", "There is no such setting. There are: kind, hidden.")
+        kind = wanted.get("kind")
+        if not isinstance(kind, str) or kind not in self.networks:
+            self.wrong("network.kind", f"There is no such network. There are: {', '.join(self.networks)}.")
+            return None
+        hidden = self.hidden(wanted.get("hidden"), self.networks[kind])
+        return None if hidden is None else NetworkSpec(kind, hidden)
+
+    def hidden(self, wanted: Any, network: NetworkKind) -> tuple[int, ...] | None:
+        if wanted is None:
+            return network.hidden
+        if not isinstance(wanted, list | tuple):
+            self.wrong("network.hidden", "Must be a list of widths.")
+        elif not network.hidden and wanted:
+            self.wrong("network.hidden", f"{network.title} has no hidden layers. Leave it empty.")
+        elif network.hidden and not 1 <= len(wanted) <= MOST_LAYERS:
+            self.wrong("network.hidden", f"Must name one to {MOST_LAYERS} hidden layers.")
+        else:
+            rule = Param("width", "A width", "", 64, 1, WIDEST_LAYER, integer=True)
+            problems = {place: _number_problem(rule, width) for place, width in enumerate(wanted)}
+            for place, problem in problems.items():
+                if problem is not None:
+                    self.wrong(f"network.hidden[{place}]", problem)
+            if not any(problems.values()):
+                return tuple(int(width) for width in wanted)
+        return None
+
+    def parameters(self, chosen: tuple[str, ...], training: Mapping[str, float]) -> dict[str, dict[str, float]]:
+        """Complete values of each method that trains; private ones start from the shared learning rate and clip."""
+        wanted = self.body.get("parameters") or {}
+        if not isinstance(wanted, Mapping):
+            self.wrong("parameters", "Must give settings by method.")
+            wanted = {}
+        for key in wanted:
+            if key not in (BASELINE, *chosen):
+                self.wrong(f"parameters.{key}", "This method is not in the audit.")
+        found = {}
+        for key in (BASELINE, *chosen):
+            method = self.methods[key]
+            rules = {rule.key: rule for rule in TRAINING_PARAMS if method.private and rule.key in _SHARED}
+            rules |= {rule.key: rule for rule in method.params}
+            given = wanted.get(key, {})
+            if not isinstance(given, Mapping):
+                self.wrong(f"parameters.{key}", "Must give settings by name.")
+                given = {}
+            shared = {name: training[name] for name in _SHARED if method.private and name not in given}
+            found[key] = self.values(f"parameters.{key}", given, rules) | shared
+        return found
+
+
+def _number_problem(rule: Param, value: object) -> str | None:
+    """As ``Param.problem``, also for whole numbers too large for a float."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**300:
+        return f"{rule.title} must lie between {rule.low:g} and {rule.high:g}."
+    return rule.problem(value)

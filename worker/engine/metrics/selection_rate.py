@@ -1,0 +1,16 @@
+"""Selection rate per group: the quantity of demographic parity."""
+
+from __future__ import annotations
+
+from worker.engine.metrics.base import Metric
+
+SELECTION_RATE = Metric(
+    key="selection_rate",
+    title="Selection rate",
+    help=(
+        "How often the favourable outcome is predicted. Rows predicted favourable over all rows. It has no good direction, "
+        "so privacy makes a change and not a cost: private minus baseline."
+    ),
+    better=None,
+    quantity="predicted_positive",
+)

@@ -1,0 +1,17 @@
+"""True positive rate per group: the quantity of equal opportunity."""
+
+from __future__ import annotations
+
+from worker.engine.metrics.base import Metric
+
+TRUE_POSITIVE_RATE = Metric(
+    key="true_positive_rate",
+    title="True positive rate",
+    help=(
+        "Of those who truly have the favourable outcome, how many are predicted to have it. 1 misses nobody, 0 everybody. "
+        "A group without such rows has no true positive rate; that is not a rate of 0."
+    ),
+    better="higher",
+    quantity="predicted_positive",
+    label=1,
+)
