@@ -195,14 +195,18 @@ def from_validation(error: RequestValidationError) -> ProductError:
 
 def problem_json(problem: ProductError) -> dict[str, Any]:
     """The body of an ``application/problem+json`` answer."""
-    name = HTTPStatus(problem.status).phrase.lower().replace(" ", "-")
     body: dict[str, Any] = {
-        "type": f"/api/docs#{name}",
+        "type": f"/api/docs#{problem_name(problem.status)}",
         "title": problem.title,
         "status": problem.status,
         "detail": problem.detail,
     }
     return body | ({"errors": list(problem.errors)} if problem.errors else {})
+
+
+def problem_name(status: int) -> str:
+    """The anchor of a kind of problem on the page of the API."""
+    return HTTPStatus(status).phrase.lower().replace(" ", "-")
 
 
 def answer(request: Request, problem: ProductError) -> Response:

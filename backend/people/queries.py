@@ -54,7 +54,7 @@ def revoke_session(session: Session, secret_hash: str) -> None:
 
 def token_with_person(session: Session, secret_hash: str) -> tuple[Token, Person] | None:
     """A token that is neither revoked nor expired, and whose it is."""
-    found: Select[tuple[Token, Person]] = select(Token, Person).join(Person, Token.person_id == Person.id)
+    found: Select[Token, Person] = select(Token, Person).join(Person, Token.person_id == Person.id)
     found = found.where(
         Token.secret_hash == secret_hash, Token.revoked_at.is_(None), Token.expires_at > func.now(), Person.active
     )

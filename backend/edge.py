@@ -1,0 +1,136 @@
+"""Between a request and a service: who asks, the parts a service needs, and bodies as plain objects.
+
+Bodies are read only after the sender is known, so that a stranger cannot fill the disk.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+from fastapi.security import HTTPBearer
+from sqlalchemy.orm import Session
+
+from backend.database import Database
+from backend.errors import Malformed, NotSignedIn, WrongType
+from backend.people.service import Principal, principal_of_session, principal_of_token
+from backend.settings import Settings
+from backend.storage import Storage
+
+BEARER = HTTPBearer(auto_error=False, description="A token from `var/token`, or made under `/api/v1/tokens`.")
+LONG_NUMBER = 25
+"""Characters of a whole number beyond which it is infinite to us; no field takes one as large."""
+
+
+def settings_of(request: Request) -> Settings:
+    """The settings the app was built with."""
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+def storage_of(request: Request) -> Storage:
+    """The storage of the app."""
+    storage: Storage = request.app.state.storage
+    return storage
+
+
+def database_of(request: Request) -> Database:
+    """The database of the app."""
+    database: Database = request.app.state.database
+    return database
+
+
+def transaction(request: Request) -> AbstractContextManager[Session]:
+    """One transaction, committed when the block ends; what it asked for is sent after that."""
+    return database_of(request).transaction()
+
+
+def cookie_name(settings: Settings) -> str:
+    """Over https a name that browsers accept from this host alone."""
+    return "__Host-counterpoise" if settings.cookie_secure else "counterpoise"
+
+
+def set_session_cookie(response: Response, settings: Settings, secret: str) -> None:
+    """Signs this browser in."""
+    response.set_cookie(
+        cookie_name(settings),
+        secret,
+        max_age=14 * 24 * 3600,
+        path="/",
+        secure=settings.cookie_secure,
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def clear_session_cookie(response: Response, settings: Settings) -> None:
+    """Forgets the session in this browser."""
+    response.delete_cookie(
+        cookie_name(settings), path="/", secure=settings.cookie_secure, httponly=True, samesite="lax"
+    )
+
+
+def session_secret(request: Request) -> str | None:
+    """The secret of the browser session that the request carries, if any."""
+    return request.cookies.get(cookie_name(settings_of(request)))
+
+
+def known_principal(request: Request) -> Principal | None:
+    """Whoever asks, by token or else by session; None for nobody. Its own short transaction."""
+    header, secret = request.headers.get("authorization"), session_secret(request)
+    if header is None and secret is None:
+        return None
+    with transaction(request) as session:
+        if header is not None:
+            scheme, _, token = header.partition(" ")
+            return principal_of_token(session, token.strip()) if scheme.lower() == "bearer" else None
+        return principal_of_session(session, secret or "")
+
+
+def current_principal(request: Request, _: Annotated[Any, Depends(BEARER)] = None) -> Principal:
+    """Whoever asks.
+
+    Raises:
+        NotSignedIn: nobody, or a token or session that is unknown, expired or revoked.
+    """
+    principal = known_principal(request)
+    if principal is None:
+        raise NotSignedIn
+    return principal
+
+
+Asker = Annotated[Principal, Depends(current_principal)]
+
+
+async def json_object(request: Request, _: Asker) -> dict[str, Any]:
+    """The body as a JSON object, read after the sender is known."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise WrongType("This address reads application/json. The body says it is something else. Send JSON.")
+    return parse_object(await request.body())
+
+
+Body = Annotated[dict[str, Any], Depends(json_object)]
+
+
+def parse_object(body: bytes | str) -> dict[str, Any]:
+    """A JSON object from text; NaN and infinite numbers come through and are refused at their field later."""
+    try:
+        text = body.decode("utf-8") if isinstance(body, bytes) else body
+        found = json.loads(text, parse_int=_whole_number)
+    except (ValueError, RecursionError):
+        raise Malformed("The body is not JSON in UTF-8. Nothing was stored. Check it with a JSON validator.") from None
+    if not isinstance(found, dict):
+        raise Malformed("The body must be a JSON object. It is something else. Put the fields between braces.")
+    return found
+
+
+def _whole_number(text: str) -> int | float:
+    return int(text) if len(text) <= LONG_NUMBER else float("-inf" if text.startswith("-") else "inf")
+
+
+def body_schema(model: Any) -> dict[str, Any]:
+    """For OpenAPI: the body of a route that reads it by ``json_object``."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}}
