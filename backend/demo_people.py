@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.celery_queue import CeleryQueue
@@ -12,6 +13,7 @@ from backend.database import Database, make_engine
 from backend.embedded.checks import write_private
 from backend.people import service as people
 from backend.settings import Settings
+from backend.tables import Dataset
 
 TOKEN_FILES = {"analyst": ("token", ("read", "run")), "dpo": ("token-dpo", ("read", "decide"))}
 TITLES = {"analyst": "fairness analyst", "dpo": "data-protection officer", "admin": "admin"}
@@ -30,7 +32,7 @@ def prepare(settings: Settings, var: Path) -> Sequence[str]:
         for file, secret in tokens.items():
             if secret is not None:
                 write_private(var / file, secret + "\n")
-        _register_samples(database, settings, persons["analyst"])
+        _register_samples(database, settings, (var / "token").read_text("utf-8").strip())
     finally:
         engine.dispose()
         queue.close()
@@ -70,5 +72,17 @@ def _token(session: Session, file: Path, person_id: str, scopes: Sequence[str]) 
     return people.make_token(session, person_id, name=f"var/{file.name}", scopes=scopes)
 
 
-def _register_samples(database: Database, settings: Settings, person_id: str) -> None:
-    """Filled in when the datasets' service has them."""
+def _register_samples(database: Database, settings: Settings, token: str) -> None:
+    """Each bundled table becomes a dataset of the first team, once: one that was erased stays erased."""
+    from backend.datasets import samples, service
+    from backend.storage import Storage
+
+    storage = Storage(settings)
+    with database.transaction() as session:
+        analyst = people.principal_of_token(session, token)
+        if analyst is None:
+            return
+        known = set(session.scalars(select(Dataset.sample).where(Dataset.team_id == analyst.team_id)))
+        for sample in samples.offered():
+            if sample.key not in known:
+                service.receive_sample(session, storage, settings, analyst, sample.key)
