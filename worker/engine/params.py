@@ -1,4 +1,5 @@
-"""Parameters of methods, networks and training: name, type, range, default, help. Forms and schemas are made from these."""
+"""Parameters of methods, networks and training: name, type, range, default, help. Forms and schemas are made from
+these."""
 
 from __future__ import annotations
 
@@ -38,3 +39,21 @@ class Param:
         if not self.low <= value <= self.high:
             return f"{self.title} must lie between {self.low:g} and {self.high:g}."
         return None
+
+
+@dataclass(frozen=True)
+class NetworkKind:
+    """A kind of network a person may choose. ``module`` names the code, so that looking at the list loads no torch.
+
+    Attributes:
+        key: name in the request, ``logistic`` or ``mlp``.
+        title, help: label and one sentence for the screen.
+        hidden: widths of the hidden layers where nothing is given; empty where the kind has none.
+        module: dotted name of the module whose ``build`` makes a stack of these networks.
+    """
+
+    key: str
+    title: str
+    help: str
+    hidden: tuple[int, ...]
+    module: str

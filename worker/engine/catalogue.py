@@ -1,0 +1,48 @@
+"""THE ONE PLACE where a person may choose: plain tuples, in the order of the screen. Torch-free."""
+
+from __future__ import annotations
+
+from worker.engine.datasets.formats.base import Format
+from worker.engine.datasets.formats.csv import CSV
+from worker.engine.methods.base import Method
+from worker.engine.methods.dp_sgd import DP_SGD
+from worker.engine.methods.non_private import NON_PRIVATE
+from worker.engine.metrics.accuracy import ACCURACY
+from worker.engine.metrics.base import Metric
+from worker.engine.metrics.false_positive_rate import FALSE_POSITIVE_RATE
+from worker.engine.metrics.loss import LOSS
+from worker.engine.metrics.selection_rate import SELECTION_RATE
+from worker.engine.metrics.true_positive_rate import TRUE_POSITIVE_RATE
+from worker.engine.params import NetworkKind
+
+METHODS: tuple[Method, ...] = (
+    NON_PRIVATE,
+    DP_SGD,
+)
+
+NETWORKS: tuple[NetworkKind, ...] = (
+    NetworkKind(
+        key="logistic",
+        title="Logistic regression",
+        help="One weight per feature; easy to read, and the least to hide.",
+        hidden=(),
+        module="worker.engine.networks.logistic",
+    ),
+    NetworkKind(
+        key="mlp",
+        title="Multilayer perceptron",
+        help="Hidden layers of the widths you give; catches what a straight line cannot.",
+        hidden=(64,),
+        module="worker.engine.networks.mlp",
+    ),
+)
+
+METRICS: tuple[Metric, ...] = (
+    ACCURACY,
+    LOSS,
+    SELECTION_RATE,
+    TRUE_POSITIVE_RATE,
+    FALSE_POSITIVE_RATE,
+)
+
+FORMATS: tuple[Format, ...] = (CSV,)
