@@ -1,0 +1,141 @@
+"""What one epsilon costs each group: a dot and its interval, groups sorted by cost, everyone as an upright line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.charts.base import CostFacts, Figure, Table, View, epsilon_text, mark_key, plain, quiet_layout
+from frontend.charts.cost_table import INTERVALS, cost_table, difference_text, hover_text
+from frontend.charts.group_costs import WHISKER
+from frontend.charts.theme import PAPERS, hue, veil
+from worker.engine.results import EVERYONE, CostRow
+
+ROW_HEIGHT = 30
+MOST_ROWS = 24
+
+
+@dataclass(frozen=True)
+class CostsAtEpsilon:
+    """Cost of each group at one epsilon and method."""
+
+    key: str = "costs_at_epsilon"
+    title: str = "Cost of each group at one epsilon"
+    help: str = __doc__ or ""
+
+    def figure(self, facts: CostFacts, view: View) -> Figure:
+        rows = _sorted_rows(facts, view)
+        dots = [row for row in rows if row.cost is not None][-MOST_ROWS:]
+        return {"data": [_trace(facts, dots, view)], "layout": _layout(facts, rows, dots, view)}
+
+    def table(self, facts: CostFacts, view: View) -> Table:
+        rows = tuple(reversed(_sorted_rows(facts, view)))
+        return cost_table(facts, rows, f"{facts.method_title(view.method)} at epsilon {view.epsilon:g}")
+
+    def caption(self, facts: CostFacts, view: View) -> str:
+        spent = next((row.epsilon_spent for row in _sorted_rows(facts, view)), None)
+        over = INTERVALS.get(facts.interval, facts.interval)
+        return (
+            f"{facts.method_title(view.method)}, epsilon spent {epsilon_text(spent)}. Dots: {facts.noun} in "
+            f"{facts.metric_title.lower()} of each group, largest first; bars: 95 % intervals over {over}. The upright "
+            "line is everyone. Outside the guarantee: for the audit only."
+        )
+
+
+def _sorted_rows(facts: CostFacts, view: View) -> list[CostRow]:
+    """Rows of the chosen method and epsilon, smallest cost first, those without a number before them."""
+    rows = [row for row in facts.rows if row.method == view.method and row.epsilon_asked == view.epsilon]
+    return sorted(rows, key=lambda row: (row.cost is not None, row.cost or 0.0))
+
+
+def _name(row: CostRow) -> str:
+    return f"{plain(row.group_label, 28)}  n = {row.n:,}"
+
+
+def _trace(facts: CostFacts, rows: list[CostRow], view: View) -> dict[str, Any]:
+    paper = PAPERS[view.tone]
+    colour = hue(view.method, view.tone)
+    colours = [paper.ink if row.group == EVERYONE else colour for row in rows]
+    scale = facts.scale
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": plain(facts.method_title(view.method), 60),
+        "x": [(row.cost or 0.0) * scale for row in rows],
+        "y": list(range(len(rows))),
+        "marker": {
+            "symbol": ["circle-open" if row.reason else "circle" for row in rows],
+            "size": [12 if row.group == view.group else 9 for row in rows],
+            "color": colours,
+            "line": {"width": 1.5, "color": colours},
+        },
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [None if r.high is None or r.cost is None else (r.high - r.cost) * scale for r in rows],
+            "arrayminus": [None if r.low is None or r.cost is None else (r.cost - r.low) * scale for r in rows],
+            "color": veil(colour, 0.8),
+            "thickness": WHISKER.get(facts.interval, 1.5),
+            "width": 0,
+        },
+        "customdata": [[mark_key(r), r.epsilon_spent, r.cost, r.low, r.high, r.value, r.baseline] for r in rows],
+        "hoverinfo": "text",
+        "hovertext": [hover_text(facts, row) for row in rows],
+    }
+
+
+def _layout(facts: CostFacts, rows: list[CostRow], dots: list[CostRow], view: View) -> dict[str, Any]:
+    paper = PAPERS[view.tone]
+    layout = quiet_layout(view.tone, 74 + ROW_HEIGHT * max(len(dots), 1))
+    layout["margin"] = {"l": 8, "r": 12, "t": 6, "b": 50}
+    unit = "percentage points" if facts.percent else "nats"
+    layout["xaxis"] = {
+        "title": {
+            "text": f"{facts.noun} in {plain(facts.metric_title).lower()}, {unit}",
+            "font": {"size": 13},
+            "standoff": 10,
+        },
+        "fixedrange": True,
+        "zeroline": True,
+        "zerolinecolor": paper.quiet,
+        "gridcolor": paper.hairline,
+        "nticks": 5 if view.narrow else 9,
+    }
+    layout["yaxis"] = {
+        "tickvals": list(range(len(dots))),
+        "ticktext": [_tick(facts, row, view) for row in dots],
+        "range": [-0.6, len(dots) - 0.4],
+        "fixedrange": True,
+        "showgrid": False,
+        "zeroline": False,
+        "automargin": True,
+    }
+    everyone = next((row for row in rows if row.group == EVERYONE and row.cost is not None), None)
+    layout["shapes"] = [_upright(everyone.cost * facts.scale, view)] if everyone and everyone.cost is not None else []
+    layout["meta"] = {"method": view.method, "metric": facts.metric, "interval": facts.interval, "tag": "audit-only"}
+    return layout
+
+
+def _tick(facts: CostFacts, row: CostRow, view: View) -> str:
+    if view.narrow:
+        return f"{plain(row.group_label, 16)}  "
+    text = f"{_name(row)}   {difference_text(facts, row)}  "
+    return f"<b>{text}</b>" if row.group in (view.group, EVERYONE) else text
+
+
+def _upright(x: float, view: View) -> dict[str, Any]:
+    line = {"color": PAPERS[view.tone].ink, "width": 1, "dash": "dot"}
+    return {
+        "type": "line",
+        "xref": "x",
+        "x0": x,
+        "x1": x,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "line": line,
+        "layer": "below",
+    }
+
+
+COSTS_AT_EPSILON = CostsAtEpsilon()

@@ -1,0 +1,197 @@
+"""What the audit pages say, made from what the service gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from frontend.charts.base import epsilon_text
+from frontend.pages import words
+from frontend.pages.dataset_view import problem_of
+from frontend.pages.selection import titles
+from worker.engine import catalogue
+from worker.engine.facts.costs import BASELINE
+
+Audit = Mapping[str, Any]
+FEWEST_SECONDS = 2.0
+ACTIVE = ("planning", "queued", "running")
+
+
+def shown(audit: Audit) -> dict[str, Any]:
+    """An audit with the words that stand for it in lists and at the top of its page."""
+    question = audit.get("question") or {}
+    named = titles()
+    network = question.get("network") or {}
+    kinds = {kind.key: kind.title for kind in catalogue.NETWORKS}
+    hidden = " × ".join(str(width) for width in network.get("hidden") or ())
+    return {
+        **audit,
+        "state_words": words.STATES.get(audit["state"], audit["state"]),
+        "methods": [named.get(key, key) for key in question.get("methods") or () if key != BASELINE],
+        "epsilons": words.epsilon_span(list(question.get("epsilons") or ())),
+        "seeds": question.get("seeds"),
+        "network": f"{kinds.get(network.get('kind', ''), network.get('kind', ''))}{' ' + hidden if hidden else ''}".lower(),
+        "problem": problem_of(audit.get("problem")),
+    }
+
+
+def list_sentence(items: list[dict[str, Any]], filtered: bool) -> str:
+    """What the list says at its top: what runs, what waits."""
+    if not items:
+        return "Nothing matches this choice." if filtered else "No audit yet."
+    running = [item for item in items if item["state"] in ACTIVE]
+    unfinished = [item for item in items if item["state"] in ("stopped", "failed")]
+    parts = []
+    if running:
+        parts.append(f"{words.plural(len(running), 'audit')} under way")
+    if unfinished:
+        parts.append(f"{len(unfinished)} stopped or failed")
+    done = sum(item["state"] == "finished" for item in items)
+    if done:
+        parts.append(f"{done} finished")
+    said = words.listed(parts)
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+def opening(audit: Audit, sentence: str) -> str:
+    """The sentence at the top of an audit."""
+    state = audit["state"]
+    if state == "planning":
+        return "The noise that each epsilon needs is being found."
+    if state == "erased":
+        return "This audit was erased."
+    return sentence
+
+
+def progress(audit: Audit, seconds_left: float | None) -> dict[str, Any]:
+    """How far an audit is, and honestly how long it will still take."""
+    runs = audit["runs"]
+    total, finished = runs["total"], runs["finished"] + runs["diverged"]
+    share = audit["steps_done"] / audit["steps_total"] if audit["steps_total"] else 0.0
+    state = audit["state"]
+    return {
+        "share": min(max(share, 0.0), 1.0),
+        "words": _progress_words(state, finished, total),
+        "left": _left(state, seconds_left),
+        "resumable": state == "stopped" or (state == "failed" and total > finished),
+    }
+
+
+def seconds_left(audit: Audit, now: datetime) -> float | None:
+    """By the pace since the audit began to train; None before there is one, or once it has ended."""
+    done, total, started = audit["steps_done"], audit["steps_total"], audit.get("started_at")
+    if audit["state"] != "running" or not done or not started or done >= total:
+        return None
+    spent = (now - started).total_seconds()
+    return spent / done * (total - done) if spent > FEWEST_SECONDS else None
+
+
+def _progress_words(state: str, finished: int, total: int) -> str:
+    if state == "planning":
+        return f"Finding the noise for {words.plural(total, 'run')}; each is checked by a second accountant."
+    if state == "queued":
+        return f"Waiting for a worker; {words.plural(total, 'run')} to train."
+    if state == "running":
+        return f"{finished:,} of {words.plural(total, 'run')} finished."
+    return (
+        f"This audit {'was stopped' if state == 'stopped' else 'failed'} with {finished:,} of {total:,} runs finished."
+    )
+
+
+def _left(state: str, seconds: float | None) -> str:
+    if state == "planning":
+        return "This takes seconds for an epsilon that was never asked for, and none for one that was."
+    if seconds is None:
+        return "The time left is known once the first steps are done."
+    return f"{words.span(seconds).capitalize()} left, judged by the pace so far."
+
+
+def claim(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The claim box: unit, adjacency, delta, the three epsilons with their reasons."""
+    if not found:
+        return None
+    three = found.get("epsilons") or {}
+    mechanism = found.get("mechanism") or {}
+    note = f" {found['delta_note']}" if found.get("delta_note") else ""
+    others = [
+        {"title": "In one sentence", "text": found.get("sentence")},
+        {"title": "Mechanism", "text": _mechanism(mechanism)},
+        {"title": "Accounting", "text": found.get("accounting")},
+        {"title": "Covered", "text": found.get("covered")},
+        {"title": "Not covered", "text": "; ".join(found.get("not_covered") or ())},
+    ]
+    return {
+        "unit": f"one {found['unit']}, of {found['units']:,} in the training part",
+        "adjacency": found["adjacency"],
+        "delta": f"{found['delta']:g}; times n: {found['delta_times_units']:.2g}.{note}",
+        "epsilons": [
+            {"title": f"Epsilon: {one['what']}", "text": _epsilon_words(one)} for one in three.values() if one
+        ],
+        "others": [row for row in others if row["text"]],
+        "open": list(found.get("open_items") or ()),
+    }
+
+
+def _epsilon_words(one: Mapping[str, Any]) -> str:
+    """One of the three epsilons: its figures, or none and why."""
+    if "values" in one:
+        named = titles()
+        by_method: dict[str, list[str]] = {}
+        for point in one["values"]:
+            by_method.setdefault(point["method"], []).append(epsilon_text(point["spent"]) if point["spent"] else "—")
+        if not by_method:
+            return "not known yet"
+        return "; ".join(f"{named.get(key, key)}: {', '.join(spent)} spent" for key, spent in by_method.items())
+    text = "None" if one.get("value") is None else epsilon_text(one["value"])
+    if one.get("runs"):
+        text += f", for {words.plural(one['runs'], 'private run')}"
+    if one.get("reason"):
+        text += f". {one['reason'][:1].upper()}{one['reason'][1:].rstrip('.')}"
+    if one.get("options_looked_at"):
+        text += f". {words.plural(one['options_looked_at'], 'option')} looked at"
+    return text + "."
+
+
+def _mechanism(found: Mapping[str, Any]) -> str:
+    if not found:
+        return ""
+    return (
+        f"{found['sampling']}; sampling probability {found['sampling_probability']:.3g}, {found['steps']:,} steps, "
+        f"expected batch {found['expected_batch_size']:.4g}."
+    )
+
+
+def runs(rows: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of the tab Runs."""
+    named = titles()
+    return [
+        {
+            **row,
+            "method_title": named.get(row["method"], row["method"]),
+            "noise": row.get("noise_multiplier"),
+            "spent_text": epsilon_text(row["epsilon_spent"]) if row.get("epsilon_spent") is not None else "—",
+            "check": _check(row.get("accountant_check")),
+        }
+        for row in rows
+    ]
+
+
+def _check(found: Mapping[str, Any] | None) -> str:
+    """The second accountant's bound."""
+    if not found:
+        return "—"
+    bound = found.get("rdp")
+    return epsilon_text(bound) if isinstance(bound, int | float) else "—"
+
+
+def runs_sentence(rows: list[dict[str, Any]]) -> str:
+    """What the tab Runs says at its top."""
+    if not rows:
+        return "No run is planned yet."
+    states: dict[str, int] = {}
+    for row in rows:
+        states[row["state"]] = states.get(row["state"], 0) + 1
+    return (
+        f"{words.plural(len(rows), 'run')}: {words.listed([f'{count:,} {state}' for state, count in states.items()])}."
+    )

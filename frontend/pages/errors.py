@@ -1,0 +1,31 @@
+"""Errors as pages: the same sentences that REST says, set for a reader."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from backend.edge import known_principal
+from backend.errors import ProductError
+from backend.people.service import Principal
+from frontend.pages.rendering import ENVIRONMENT, page
+
+
+def page_error(request: Request, problem: ProductError) -> Response:
+    """An error as a whole page, or as a fragment where only a part was asked for."""
+    if "/parts/" in request.url.path:
+        template = ENVIRONMENT.from_string(
+            '{% from "parts/macros.html" import problem as show %}{{ show(p.title, p.detail, p.errors) }}'
+        )
+        return Response(template.render(p=problem), problem.status, problem.headers, "text/html")
+    answer = page(request, "error", _person(request), status=problem.status, problem=problem)
+    answer.headers.update({key: value for key, value in problem.headers.items() if key.lower() != "www-authenticate"})
+    return answer
+
+
+def _person(request: Request) -> Principal | None:
+    """Whoever is signed in; an error page stands also when that cannot be found out."""
+    try:
+        return known_principal(request)
+    except Exception:  # the database may be what went wrong; the page is shown all the same
+        return None

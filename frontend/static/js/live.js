@@ -1,0 +1,50 @@
+// One stream of events a page. An event names what changed; the parts that listen to it are asked for again.
+import { refresh } from "./part.js";
+
+const { stream, source } = document.body.dataset;
+const line = document.querySelector("[data-connection]");
+let opened = false;
+let wait = 1000;
+
+function parts(kind) {
+  return [...document.querySelectorAll("[data-part][data-on]")].filter((part) => !kind || part.dataset.on.split(" ").includes(kind));
+}
+
+// News may come in bursts (all of it at once, at first); each part is asked for once a burst.
+const due = new Set();
+let timer = null;
+
+function heard(event) {
+  const news = JSON.parse(event.data);
+  if (stream && news.stream !== stream) return;
+  for (const part of parts(news.kind)) due.add(part);
+  timer ??= setTimeout(() => {
+    timer = null;
+    for (const part of due) refresh(part);
+    due.clear();
+  }, 200);
+}
+
+function connect() {
+  const events = new EventSource(source);
+  events.onmessage = heard;
+  events.onopen = () => {
+    wait = 1000;
+    line.textContent = "";
+    // What happened before the stream was open, or while it was away, is asked for once.
+    if (opened || document.querySelector("[data-state]")) for (const part of parts()) refresh(part);
+    opened = true;
+  };
+  events.onerror = () => {
+    line.textContent = "Connection lost, trying again.";
+    if (events.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    events.close();
+    setTimeout(connect, wait);
+    wait = Math.min(wait * 2, 15000);
+  };
+  addEventListener("pagehide", () => events.close(), { once: true });
+}
+
+// A page taken back from the browser's memory has an old stream and old parts.
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+if (source) connect();
