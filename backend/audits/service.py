@@ -110,6 +110,7 @@ def _add_stacks(session: Session, audit: Audit, plans: Sequence[StackPlan]) -> N
             steps=plan.steps,
         )
         session.add(stack)
+        session.flush()
         session.add_all(
             Run(
                 team_id=audit.team_id,
