@@ -48,10 +48,13 @@ def execute_stack(
 
 def evaluate(trained: Trained) -> NDArray[np.float32]:
     """Logits of all rows of the table, shape (runs, n, outputs)."""
-    parts = [
-        trained.network.forward(features).transpose(0, 1).float().cpu().numpy().copy()
-        for features in trained.rows.features.split(_ROWS_AT_ONCE)
-    ]
+    import torch
+
+    features, parts = trained.rows.features, []
+    with torch.inference_mode():
+        for start in range(0, len(features), _ROWS_AT_ONCE):
+            scores = trained.network.forward(features[start : start + _ROWS_AT_ONCE])
+            parts.append(scores.transpose(0, 1).float().cpu().numpy().copy())
     return np.concatenate(parts, 1)
 
 

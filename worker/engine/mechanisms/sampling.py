@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from worker.engine.results import PARTS, EncodedData
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -22,6 +24,7 @@ class PoissonBatches:
     """The batches of one seed.
 
     Args:
+        rows: int64, shape (n,), positions of the training rows in the table; a batch is made of these.
         unit_ids: int64, shape (n,), the unit of each training row. A unit may have several rows.
         row_ids: int64, shape (n,), unique; they order the rows of one unit.
         universe: all unit ids lie in [0, universe); public.
@@ -30,18 +33,38 @@ class PoissonBatches:
     """
 
     def __init__(
-        self, unit_ids: NDArray[np.int64], row_ids: NDArray[np.int64], universe: int, probability: float, seed: int
+        self,
+        rows: NDArray[np.int64],
+        unit_ids: NDArray[np.int64],
+        row_ids: NDArray[np.int64],
+        *,
+        universe: int,
+        probability: float,
+        seed: int,
     ) -> None:
         if len(unit_ids) and not (unit_ids.min() >= 0 and unit_ids.max() < universe):
             raise ValueError("A unit id lies outside the universe of ids. Give the universe of the whole recipe.")
         order = np.lexsort((row_ids, unit_ids))
-        self._rows = order.astype(np.int64)
+        self._rows = rows[order]
         self._first = np.searchsorted(unit_ids[order], np.arange(universe + 1)).astype(np.int64)
         self._universe = universe
         self._probability = probability
         self._bits = np.random.Philox(key=np.array([seed & _MASK, 0], dtype=np.uint64))
         self._start = self._bits.state
         self._one_row_each = bool(np.all(np.diff(self._first) <= 1))
+
+    @classmethod
+    def of_training_part(cls, data: EncodedData, probability: float, seed: int) -> PoissonBatches:
+        """Batches of the units of the training part."""
+        rows = np.flatnonzero(data.parts == PARTS.index("train"))
+        return cls(
+            rows,
+            data.unit_ids[rows],
+            data.row_ids[rows],
+            universe=data.universe,
+            probability=probability,
+            seed=seed,
+        )
 
     def batch(self, step: int) -> NDArray[np.int64]:
         """Positions of the rows in the batch of this step, in the order of their unit ids; may be empty, never cut."""

@@ -94,7 +94,7 @@ class DenseStack:
         return total.addcmul_(_squares(slopes), row_squares[:, None])
 
     def forget(self, which: Tensor) -> None:
-        """Zero both factors of these examples' gradients (bool, shape (B, R)): zero times a NaN would still be a NaN."""
+        """Zero both factors of these examples' gradients (bool, shape (B, R)): zero times a NaN is a NaN."""
         for inputs in self._activated[1:]:
             inputs.masked_fill_(which[:, :, None], 0.0)
         for slopes in self._slopes:

@@ -1,0 +1,34 @@
+"""The rows of a table as tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from worker.engine.results import EncodedData
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as tensors.
+
+    ``features`` (n, d + 1) end in a one; a row that is not finite is zeroed, and its ``squares`` (n,), kept from
+    before, are not finite, so that its gradient counts as not finite and becomes zero. ``targets`` (n, outputs): the
+    label, or one-hot.
+    """
+
+    features: Tensor
+    squares: Tensor
+    targets: Tensor
+
+    @classmethod
+    def of(cls, data: EncodedData, device: str, dtype: torch.dtype) -> Rows:
+        features = torch.as_tensor(data.features, device=device, dtype=dtype)
+        features = torch.cat([features, features.new_ones(len(features), 1)], 1)
+        squares = features.square().sum(1)
+        features[~features.isfinite().all(1)] = 0.0
+        labels = torch.as_tensor(data.labels, device=device)
+        targets = labels[:, None] if data.classes == 2 else torch.nn.functional.one_hot(labels, data.classes)
+        return cls(features, squares, targets.to(dtype))
