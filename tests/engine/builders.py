@@ -49,7 +49,9 @@ def make_spec(
     """A stack of (method, noise multiplier, parameters)."""
     units = len(np.unique(data.unit_ids[data.parts == 0]))
     specs = tuple(
-        RunSpec(f"run{position}", method, 0, None if method == "non-private" else 1.0, noise, 500 + position, parameters)
+        RunSpec(
+            f"run{position}", method, 0, None if method == "non-private" else 1.0, noise, 500 + position, parameters
+        )
         for position, (method, noise, parameters) in enumerate(runs)
     )
     return StackSpec(

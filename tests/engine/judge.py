@@ -1,4 +1,4 @@
-"""The slow and obvious way: one network, one example, one gradient at a time. It judges the fast way and shares no code."""
+"""The slow, obvious way: one network, one example, one gradient at a time. It judges the fast way, sharing no code."""
 
 from __future__ import annotations
 

@@ -47,7 +47,9 @@ def test_the_exact_gaussian() -> None:
     assert found.noise_multiplier >= 3.730632
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-5), (-1.0, 1e-5), (math.nan, 1e-5), (math.inf, 1e-5), (1.0, 0.0), (1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.0, 1e-5), (-1.0, 1e-5), (math.nan, 1e-5), (math.inf, 1e-5), (1.0, 0.0), (1.0, 1.0)]
+)
 def test_budgets_that_cannot_be_met_are_refused(epsilon: float, delta: float) -> None:
     with pytest.raises(AccountingProblem, match="Ask for"):
         calibrate(epsilon, delta, 0.01, 100)

@@ -55,7 +55,9 @@ def test_statistics_are_what_counting_by_hand_gives(classes: int) -> None:
         assert row.score == pytest.approx(sum(r[2][1 if classes == 2 else row.label] for r in run))
         right = [(b[0] == row.label, r[0] == row.label) for b, r in zip(base, run, strict=True)]
         counts = (row.both_right, row.baseline_only_right, row.run_only_right, row.both_wrong)
-        assert counts == tuple(right.count(pair) for pair in [(True, True), (True, False), (False, True), (False, False)])
+        assert counts == tuple(
+            right.count(pair) for pair in [(True, True), (True, False), (False, True), (False, False)]
+        )
         differences = [b[1] - r[1] for b, r in zip(base, run, strict=True)]
         assert row.loss_difference == pytest.approx(sum(differences))
         assert row.loss_difference_squared == pytest.approx(sum(d * d for d in differences))
@@ -97,7 +99,9 @@ def test_without_a_baseline_there_is_nothing_to_join() -> None:
 def test_empty_groups_keep_their_rows() -> None:
     data = make_data(n=60)
     none = replace(data.groups[1], key="sex=c", member=np.zeros(60, bool))
-    results = run_results(make_spec(data), replace(data, groups=(*data.groups, none)), [None], np.zeros((1, 60, 1), np.float32))
+    results = run_results(
+        make_spec(data), replace(data, groups=(*data.groups, none)), [None], np.zeros((1, 60, 1), np.float32)
+    )
     empty = [row for row in results[0].statistics if row.group == "sex=c"]
     assert len(empty) == 6
     assert all(row.n == 0 and row.loss == 0.0 and row.predicted == (0, 0) for row in empty)
@@ -111,7 +115,9 @@ def test_logits_survive_the_file(classes: int) -> None:
     np.testing.assert_array_equal(result.rows, data.row_ids[data.parts != 0])
     table = files.from_bytes(files.to_bytes(result, ["a1", "b2", "c3"]))
     np.testing.assert_array_equal(table.rows, result.rows)
-    assert set(table.logits) == {run for run, done in zip(["a1", "b2", "c3"], result.runs, strict=True) if done.state == "finished"}
+    assert set(table.logits) == {
+        run for run, done in zip(["a1", "b2", "c3"], result.runs, strict=True) if done.state == "finished"
+    }
     np.testing.assert_array_equal(table.logits["b2"], result.logits[1])
     assert table.logits["b2"].dtype == np.float32
 

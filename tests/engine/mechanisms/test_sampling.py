@@ -8,7 +8,9 @@ import pytest
 from worker.engine.mechanisms.sampling import PoissonBatches
 
 
-def draws(ids: np.ndarray, steps: int = 50, *, rows: np.ndarray | None = None, q: float = 0.1, seed: int = 1) -> list[set[int]]:
+def draws(
+    ids: np.ndarray, steps: int = 50, *, rows: np.ndarray | None = None, q: float = 0.1, seed: int = 1
+) -> list[set[int]]:
     """Row ids in each batch."""
     rows = ids if rows is None else rows
     batches = PoissonBatches(np.arange(len(ids)), ids, rows, universe=1000, probability=q, seed=seed)

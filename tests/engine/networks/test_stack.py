@@ -40,7 +40,9 @@ def initial(spec: StackSpec, data: EncodedData) -> list[np.ndarray]:
 def fast_sum(data: EncodedData, spec: StackSpec, batch: np.ndarray, clip: float, dtype: torch.dtype) -> np.ndarray:
     network = build_network(spec, data, NETWORKS, "cpu", dtype)
     network.load_release(torch.zeros(len(spec.runs), network.numbers, dtype=dtype))
-    add_batch(network, Rows.of(data, "cpu", dtype), torch.as_tensor(batch), [(slice(0, len(spec.runs)), FlatClip(clip))])
+    add_batch(
+        network, Rows.of(data, "cpu", dtype), torch.as_tensor(batch), [(slice(0, len(spec.runs)), FlatClip(clip))]
+    )
     return np.stack([judge.of_run(network.release, run) for run in range(len(spec.runs))])
 
 
@@ -67,7 +69,9 @@ def test_clipped_sums_are_those_of_single_gradients(
     kind: str, hidden: tuple[int, ...], activation: str, classes: int, clip: float, dtype: torch.dtype, tolerance: float
 ) -> None:
     data = make_data(classes=classes)
-    spec = make_spec(data, [("dp-sgd", 0.0, {"learning_rate": 0.1})] * 3, kind=kind, hidden=hidden, activation=activation)
+    spec = make_spec(
+        data, [("dp-sgd", 0.0, {"learning_rate": 0.1})] * 3, kind=kind, hidden=hidden, activation=activation
+    )
     batch = np.array([0, 3, 3, 17, 40, 41])
     fast = fast_sum(data, spec, batch, clip, dtype)
     slow = judge.make_network(spec.network, initial(spec, data))
@@ -126,7 +130,9 @@ def test_ten_steps_are_those_of_single_gradients(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
-@pytest.mark.parametrize(("kind", "hidden", "classes"), [("logistic", (), 2), ("logistic", (), 3), ("mlp", (6,), 2), ("mlp", (5,), 4)])
+@pytest.mark.parametrize(
+    ("kind", "hidden", "classes"), [("logistic", (), 2), ("logistic", (), 3), ("mlp", (6,), 2), ("mlp", (5,), 4)]
+)
 def test_ten_steps_are_those_of_opacus(kind: str, hidden: tuple[int, ...], classes: int) -> None:
     from opacus.grad_sample import GradSampleModule
 

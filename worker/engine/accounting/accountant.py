@@ -21,6 +21,7 @@ TOLERANCE = 1e-3
 """How far PLD may exceed RDP before a claim is refused."""
 
 _CELLS = 0.2
+_WIDE = 1e-2
 _PRV_ERROR = 0.01
 _ORDERS = [1.005, 1.01, 1.02, 1.03, 1.05, 1.07]
 _HIGH_ORDERS = [72, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 768, 1024]
@@ -34,7 +35,7 @@ def epsilon_pld(events: Sequence[PrivacyEvent], delta: float, *, interval: float
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    plain = [_plain(event) for event in events]
+    plain = _merged(events)
     if any(noise <= 0 for noise, _, _ in plain):
         return math.inf
     total = None
@@ -112,11 +113,12 @@ def joint(events: Sequence[PrivacyEvent]) -> PrivacyEvent:
 
 
 def epsilon_all_published(stacks: Sequence[Sequence[PrivacyEvent]], delta: float) -> float:
-    """Epsilon if every private run of every stack were published: joint within a stack, composed over stacks, by RDP.
+    """Epsilon if every private run of every stack were published: joint within a stack, composed over stacks, by PLD.
 
-    ``stacks`` holds the events of each stack's private runs. RDP, a valid bound, since epsilon may be large here.
+    ``stacks`` holds the events of each stack's private runs. The cells are wide, since epsilon may be large here; wide
+    cells only ever count too much.
     """
-    return epsilon_rdp([joint(events) for events in stacks if events], delta)
+    return epsilon_pld([joint(events) for events in stacks if events], delta, interval=_WIDE)
 
 
 def _spread(noise: float, probability: float) -> float:
@@ -126,6 +128,14 @@ def _spread(noise: float, probability: float) -> float:
 
 def _plain(event: PrivacyEvent) -> tuple[float, float, int]:
     return float(event.noise_multiplier), float(event.sampling_probability), int(event.steps)
+
+
+def _merged(events: Sequence[PrivacyEvent]) -> list[tuple[float, float, int]]:
+    """Events with the same noise and coins as one, with all their steps; order does not matter to what is spent."""
+    steps: dict[tuple[float, float], int] = {}
+    for noise, probability, count in map(_plain, events):
+        steps[noise, probability] = steps.get((noise, probability), 0) + count
+    return [(noise, probability, count) for (noise, probability), count in steps.items()]
 
 
 def _disagreement(what: str) -> str:
