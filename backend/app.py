@@ -23,6 +23,7 @@ from backend.people.routes import router as people
 from backend.progress.routes import router as progress
 from backend.settings import Settings
 from backend.storage import Storage
+from frontend import pages
 
 Handler = Callable[[int, FrameType | None], object]
 
@@ -53,6 +54,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     _pass_through(app, settings)
     for router in (health, catalogue, datasets, audits, progress, people, api_docs.router, assets.router):
         app.include_router(router)
+    pages.install(app)
     return app
 
 

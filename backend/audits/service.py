@@ -158,6 +158,7 @@ def _line(audit: Audit, counts: queries.Counts) -> dict[str, Any]:
     same = ("id", "name", "state", "stop_requested", "created_at", "started_at", "finished_at")
     return {name: getattr(audit, name) for name in same} | {
         "dataset": audit.dataset_id,
+        "question": audit.question,
         "runs": runs,
         "steps_done": counts.steps_done,
         "steps_total": counts.steps_total,
@@ -165,7 +166,7 @@ def _line(audit: Audit, counts: queries.Counts) -> dict[str, Any]:
 
 
 def _full(session: Session, audit: Audit) -> dict[str, Any]:
-    same = ("question", "delta", "forecast", "claim", "problem")
+    same = ("delta", "forecast", "claim", "problem")
     line = _line(audit, queries.counts(session, [audit.id])[audit.id])
     more = {"recipe": audit.recipe_id, "receipt": states.receipt(session, audit)}
     return line | {name: getattr(audit, name) for name in same} | more

@@ -1,4 +1,4 @@
-"""The form of a new audit: its fields from the catalogue, the body of ``POST audits`` from its fields, errors to fields."""
+"""The form of a new audit: fields from the catalogue, the body of ``POST audits`` from fields, errors to fields."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def shown(audit: Audit) -> dict[str, Any]:
         "methods": [named.get(key, key) for key in question.get("methods") or () if key != BASELINE],
         "epsilons": words.epsilon_span(list(question.get("epsilons") or ())),
         "seeds": question.get("seeds"),
-        "network": f"{kinds.get(network.get('kind', ''), network.get('kind', ''))}{' ' + hidden if hidden else ''}".lower(),
+        "network": " ".join([kinds.get(network.get("kind", ""), "").lower(), hidden]).strip(),
         "problem": problem_of(audit.get("problem")),
     }
 
@@ -111,10 +111,10 @@ def claim(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The claim box: unit, adjacency, delta, the three epsilons with their reasons."""
     if not found:
         return None
-    three = found.get("epsilons") or {}
     mechanism = found.get("mechanism") or {}
+    three: Mapping[str, Mapping[str, Any]] = found.get("epsilons") or {}
     note = f" {found['delta_note']}" if found.get("delta_note") else ""
-    others = [
+    others: list[dict[str, Any]] = [
         {"title": "In one sentence", "text": found.get("sentence")},
         {"title": "Mechanism", "text": _mechanism(mechanism)},
         {"title": "Accounting", "text": found.get("accounting")},
@@ -125,9 +125,7 @@ def claim(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "unit": f"one {found['unit']}, of {found['units']:,} in the training part",
         "adjacency": found["adjacency"],
         "delta": f"{found['delta']:g}; times n: {found['delta_times_units']:.2g}.{note}",
-        "epsilons": [
-            {"title": f"Epsilon: {one['what']}", "text": _epsilon_words(one)} for one in three.values() if one
-        ],
+        "epsilons": [{"title": f"Epsilon: {one['what']}", "text": _epsilon_words(one)} for one in three.values()],
         "others": [row for row in others if row["text"]],
         "open": list(found.get("open_items") or ()),
     }

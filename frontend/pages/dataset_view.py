@@ -30,7 +30,7 @@ def state_words(dataset: Dataset) -> str:
     if dataset["state"] == "profiled":
         recipe = {"read": "needs roles", "counting": "groups being counted", "ready": "ready", "refused": "needs roles"}
         return recipe.get(dataset.get("recipe_state") or "read", "read")
-    return words.STATES.get(dataset["state"], dataset["state"])
+    return words.STATES.get(dataset["state"]) or str(dataset["state"])
 
 
 def list_sentence(items: list[dict[str, Any]]) -> str:
@@ -99,7 +99,8 @@ def sentence(dataset: Dataset, groups: list[dict[str, Any]]) -> str:
         return f"A table of {rows}. What is each column for?"
     judged = [group for group in groups if group["estimable"] and not group["everyone"]]
     rates = [(group["base_rate"], group["label"]) for group in judged if group["base_rate"] is not None]
-    said = f"A table of {rows} with {words.plural(len(groups) - 1, 'group')}, {len(judged)} of them large enough to be judged."
+    count = words.plural(len(groups) - 1, "group")
+    said = f"A table of {rows} with {count}, {len(judged)} of them large enough to be judged."
     if len(rates) > 1:
         low, high = min(rates), max(rates)
         said += f" The base rate runs from {words.percent(low[0])} ({low[1]}) to {words.percent(high[0])} ({high[1]})."

@@ -26,7 +26,7 @@ ROLES = {
     "admin": "admin",
 }
 SCOPES = {
-    "read": "See the datasets and audits of your team; a data-protection officer or an auditor sees those of all teams.",
+    "read": "See the datasets and audits of your team; a DPO or an auditor sees those of all teams.",
     "run": "Add and erase datasets, start, stop and resume audits.",
     "decide": "Decide on reports and sign them.",
     "admin": "Look after people, tokens and how long things are kept.",

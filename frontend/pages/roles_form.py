@@ -52,7 +52,7 @@ def body_of(form: Any, profile: Profile) -> dict[str, Any]:
 
 def many_of_one(form: Any, profile: Profile) -> dict[str, str]:
     """Errors of a form that names two columns where only one can be: at every such column."""
-    errors = {}
+    errors: dict[str, str] = {}
     for role, words in (("target", "targets"), ("person_id", "person ids"), ("weight", "weights")):
         found = [at for at in range(len(profile["columns"])) if form.get(f"role.{at}") == role]
         if len(found) > 1:
@@ -122,7 +122,7 @@ def field_errors(errors: Any, body: Mapping[str, Any], profile: Profile) -> tupl
 
 
 def _field_name(path: str, body: Mapping[str, Any], position: Mapping[str, int]) -> str | None:
-    target = (body.get("target") or {}).get("column")
+    target = str((body.get("target") or {}).get("column"))
     if path == "target.column" and target in position:
         return f"role.{position[target]}"
     if path.startswith("target."):
@@ -131,7 +131,7 @@ def _field_name(path: str, body: Mapping[str, Any], position: Mapping[str, int])
         at = position.get(path[len("cuts.") :])
         return None if at is None else f"cuts.{at}"
     if path in ("person_id", "weight") and body.get(path) in position:
-        return f"role.{position[body[path]]}"
+        return f"role.{position[str(body[path])]}"
     found = re.fullmatch(r"(protected|features|ignored)\[(\d+)\]", path)
     if found and int(found[2]) < len(body.get(found[1], [])):
         return f"role.{position[body[found[1]][int(found[2])]]}"
@@ -255,7 +255,7 @@ def _pair_fields(columns: list[dict[str, Any]], chosen: Mapping[str, Any]) -> li
     protected = [at for at, column in enumerate(columns) if column["role"] in ("protected", "both")]
     wanted = [frozenset(names) for names in chosen.get("intersections") or ()]
     position = {column["name"]: at for at, column in enumerate(columns)}
-    offered = list(combinations(protected, 2))[:MOST_PAIRS]
+    offered: list[tuple[int, ...]] = [*list(combinations(protected, 2))[:MOST_PAIRS]]
     offered += [
         tuple(position[name] for name in names) for names in chosen.get("intersections") or () if len(names) > 2
     ]
