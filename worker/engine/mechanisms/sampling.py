@@ -85,11 +85,11 @@ class PoissonBatches:
         at_once = int(self._universe * self._probability * 1.25) + 32
         last, found = -1, []
         while last < self._universe:
-            ids = last + np.cumsum(coins.geometric(self._probability, at_once))
-            found.append(ids)
-            last = int(ids[-1])
-        included: NDArray[np.int64] = np.concatenate(found)
-        return included[: np.searchsorted(included, self._universe)]
+            found.append(last + np.cumsum(coins.geometric(self._probability, at_once)))
+            last = int(found[-1][-1])
+        ids = np.concatenate(found)
+        included: NDArray[np.int64] = ids[ids < self._universe]
+        return included
 
     def _generator(self, step: int, purpose: int) -> np.random.Generator:
         """A generator keyed by (seed, step, purpose), always at its beginning; setting the key is cheaper than making
