@@ -74,7 +74,7 @@ class PoissonBatches:
             return self._rows[self._first[included[count > 0]]]
         # An included person gives one row by a coin of its own, drawn for absent ids too: nobody moves another's coin.
         coins = self._generator(step, _CHOICES).random(len(included))
-        chosen = self._first[included] + np.minimum((coins * count).astype(np.int64), count - 1)
+        chosen: NDArray[np.int64] = self._first[included] + np.minimum((coins * count).astype(np.int64), count - 1)
         return self._rows[chosen[count > 0]]
 
     def _included(self, step: int) -> NDArray[np.int64]:
