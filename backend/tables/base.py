@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from sqlalchemy import DateTime, Integer, MetaData, String, func
@@ -28,7 +28,7 @@ class Base(DeclarativeBase):
     """Root of all tables. Dictionaries and lists are stored as JSONB, times with their zone."""
 
     metadata = MetaData(naming_convention=NAMING)
-    type_annotation_map = {
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
         dict[str, Any]: JSONB(none_as_null=True),
         list[Any]: JSONB(none_as_null=True),
         datetime: DateTime(timezone=True),

@@ -268,8 +268,8 @@ class AuditFacts:
 class CostRow:
     """One row of ``/audits/{id}/costs``. Undefined numbers are None and ``reason`` says why.
 
-    Rates are shares (0..1); ``cost`` = baseline - value for metrics where higher is better, value - baseline for losses,
-    and for metrics without direction (selection rate) a *change*, value - baseline.
+    Rates are shares (0..1); ``cost`` = baseline - value for metrics where higher is better, value - baseline for
+    losses, and for metrics without direction (selection rate) a *change*, value - baseline.
     ``marked`` and ``survives_tuning`` are None until an audit has a tuning grid and a planned family of marks.
     """
 
