@@ -48,7 +48,8 @@ class Measurement(Base):
     For one method, epsilon, group, true label (null: all labels), part and quantity: over units u (rows, or
     persons), with D_u the unit's sum over its rows of the seed-mean of (baseline minus run) and n_u its rows:
     ``units``, ``rows`` = sum n_u, ``total`` = sum D_u, ``total_squared`` = sum D_u^2, ``cross`` = sum D_u n_u,
-    ``rows_squared`` = sum n_u^2, ``total_each_squared`` = mean over seeds of sum over units of d_us^2 (for the residual).
+    ``rows_squared`` = sum n_u^2, ``total_each_squared`` = mean over seeds of
+    sum over units of d_us^2 (for the residual).
     """
 
     __tablename__ = "measurement"
