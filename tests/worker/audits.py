@@ -115,7 +115,7 @@ def numbers(database: Database, audit_id: str) -> dict[str, list[tuple[Any, ...]
 def _rows(session: Session, table: Any, audit_id: str, leave_out: Sequence[str]) -> list[tuple[Any, ...]]:
     columns = [column for column in table.__table__.columns if column.name not in leave_out]
     found = session.execute(select(*columns).where(table.audit_id == audit_id))
-    return sorted((tuple(repr(value) for value in row) for row in found))
+    return sorted(tuple(repr(value) for value in row) for row in found)
 
 
 def begin_again(database: Database, audit_id: str) -> None:

@@ -53,8 +53,9 @@ def _wanted() -> tuple[tuple[str, type[Any], str, ColumnElement[bool]], ...]:
     finished = stacks.where(Stack.state == "finished").scalar_subquery()
     open_stacks = stacks.where(Stack.state.in_(("waiting", "training"))).scalar_subquery()
     to_measure = Audit.state.in_(ACTIVE) & or_(finished > Audit.measured_stacks, open_stacks == 0)
-    active = select(Audit.id).where(Audit.state.in_(ACTIVE))
-    to_train = Stack.state.in_(("waiting", "training")) & Stack.audit_id.in_(active)
+    active, planned = (select(Audit.id).where(which) for which in (Audit.state.in_(ACTIVE), Audit.state != "planning"))
+    begun = (Stack.state == "training") & Stack.audit_id.in_(planned)  # to be ended if the audit has ended
+    to_train = ((Stack.state == "waiting") & Stack.audit_id.in_(active)) | begun
     light, train = QUEUE_OF[READ_DATASET], QUEUE_OF[TRAIN_STACK]
     return (
         (READ_DATASET, Dataset, light, Dataset.state == "received"),

@@ -29,11 +29,13 @@ logger = logging.getLogger("counterpoise.train")
 
 
 def run(context: Context, stack_id: str) -> None:
-    """Train one stack, if this worker can run its kernel."""
+    """Train one stack, if it is planned and this worker can run its kernel."""
     with context.database.transaction() as session:
-        kernel = session.scalar(select(Stack.kernel).where(Stack.id == stack_id))
-    if kernel is None or not can_run(kernel):
-        logger.warning("%s %s: not for this worker (kernel %s).", TRAIN_STACK, stack_id, kernel)
+        found = session.execute(select(Stack.kernel, Audit.state).join(Audit).where(Stack.id == stack_id)).one_or_none()
+    if found is None or found.state == "planning":
+        return  # erased, or a message from before a resume; another comes when the plan is made
+    if not can_run(found.kernel):
+        logger.warning("%s %s: not for this worker (kernel %s).", TRAIN_STACK, stack_id, found.kernel)
         return
     perform(context, JOB, stack_id)
 
@@ -68,6 +70,9 @@ def _begin(context: Context, held: Claim) -> tuple[Stack, str, StackSpec] | None
     """Mark stack, runs and audit as training, and name the file the logits will go to; None if there is no need."""
     with context.database.transaction() as session:
         audit, stack = _lock(session, held)
+        if audit.state == "planning":
+            claims.hand_back(session, held)
+            return None
         if audit.stop_requested or audit.state not in outcome.ACTIVE:
             _stop(session, held, audit, stack)
             return None
