@@ -18,6 +18,8 @@ from backend.embedded.services import Services, start_services
 from backend.settings import Settings
 from backend.tables import Base
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in the worker: threads that spin starve other processes
+
 SECRET = "a test's own secret, longer than thirty-two characters"  # not used anywhere else
 
 

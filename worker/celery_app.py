@@ -6,6 +6,7 @@ Started as in ``worker/README.md``. Settings are read from the environment when 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import warnings
@@ -18,6 +19,10 @@ from celery import Celery, signals
 from backend import queue as jobs
 from backend.settings import Settings
 from worker.tasks.context import ContextOfProcess
+
+# Threads of a matrix product that spin while they wait slow each other tenfold as soon as another process wants a core.
+# The OpenMP library reads this once, when torch is first imported inside a task.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 HARD_LIMIT_SECONDS = 3600
 """Of a light job in the forked pool: far above what any takes, so that a hung one ends some day. A train worker is one
