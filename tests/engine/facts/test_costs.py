@@ -92,7 +92,9 @@ def test_a_group_below_the_floor_is_withheld_and_still_there():
 
 
 def test_a_small_group_keeps_its_numbers_and_is_not_judged():
-    row = _find(cost_rows(make_facts(groups=(("sex=X", 14), ("sex=Male", 300))), ACCURACY), group="sex=X", method="dp-sgd")
+    row = _find(
+        cost_rows(make_facts(groups=(("sex=X", 14), ("sex=Male", 300))), ACCURACY), group="sex=X", method="dp-sgd"
+    )
     assert row.cost is not None
     assert row.reason == "n = 14: not enough to judge"
 
@@ -217,7 +219,9 @@ def coverage(draw, trials, seeds, units, of_seed, of_unit, sizes=None):
     return held / trials
 
 
-@pytest.mark.parametrize(("seeds", "of_seed", "of_unit"), [(3, 0.01, 0.2), (5, 0.0, 0.3), (5, 0.02, 0.0), (10, 0.01, 0.2)])
+@pytest.mark.parametrize(
+    ("seeds", "of_seed", "of_unit"), [(3, 0.01, 0.2), (5, 0.0, 0.3), (5, 0.02, 0.0), (10, 0.01, 0.2)]
+)
 def test_the_interval_of_both_covers(seeds, of_seed, of_unit):
     found = coverage(np.random.default_rng(seeds), 400, seeds, 200, of_seed, of_unit)
     assert 0.92 <= found <= 1.0

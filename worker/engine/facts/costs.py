@@ -46,11 +46,11 @@ class _Series:
 def cost_rows(facts: AuditFacts, metric: Metric, interval: Interval = "both") -> list[CostRow]:
     """One row for each method, epsilon and group, the baseline first, then in the order of the runs.
 
-    ``value`` and ``baseline`` are means over the seeds whose run and baseline both finished. A diverged run is left out and
-    counted in ``reason``. Below ``withheld_below`` test rows no number is given; below ``estimable_rows``, or with fewer than
-    ``estimable_per_label`` rows of the label that the metric needs, the numbers stand with a reason that says "not enough to
-    judge". The ``interval`` field names what the interval really holds, which is "sampling" where both was asked for and
-    there are under 3 seeds.
+    ``value`` and ``baseline`` are means over the seeds whose run and baseline both finished. A diverged run is left out
+    and counted in ``reason``. Below ``withheld_below`` test rows no number is given; below ``estimable_rows``, or with
+    fewer than ``estimable_per_label`` rows of the label that the metric needs, the numbers stand with a reason saying "not
+    enough to judge". The ``interval`` field names what the interval really holds, which is "sampling" where both
+    was asked for and there are under 3 seeds.
     """
     tables = {run.run: _by_group(run.statistics) for run in facts.runs if run.state == "finished"}
     baselines = {run.seed: tables[run.run] for run in facts.runs if run.method == BASELINE and run.run in tables}
@@ -146,17 +146,18 @@ def _finish(
     if row.method == BASELINE:
         return replace(row, reason=_join(IS_BASELINE, caution, draft.left_out))
     costs = [metric.cost(pair.baseline, pair.value) for pair in draft.pairs]
-    kind, spread, why = _spread(row.interval, costs, draft.pairs, metric, measured)
+    kind, spread, why = _spread(row.interval, costs, draft.pairs, measured)
     row = replace(row, cost=_mean(costs), interval=kind, reason=_join(caution, draft.left_out, why))
     if spread is None:
         return row
     cost, half = _mean(costs), spread.half_width()
-    return replace(row, low=cost - half, high=cost + half)
+    return replace(row, low=round(cost - half, 12), high=round(cost + half, 12))
 
 
 def _mean(values: Iterable[float]) -> float:
+    """Rounded to twelve decimals, so that a difference of equal rates is 0 and not the dust of its division."""
     listed = list(values)
-    return math.fsum(listed) / len(listed)
+    return round(math.fsum(listed) / len(listed), 12)
 
 
 def _join(*reasons: str | None) -> str | None:
@@ -174,7 +175,7 @@ def _caution(facts: AuditFacts, group: GroupFacts, metric: Metric, rows_used: in
 
 
 def _spread(
-    interval: str, costs: Sequence[float], pairs: Sequence[_Pair], metric: Metric, measured: MeasurementRow | None
+    interval: str, costs: Sequence[float], pairs: Sequence[_Pair], measured: MeasurementRow | None
 ) -> tuple[str, Spread | None, str | None]:
     """What the interval holds, its spread or None, and what has to be said about it."""
     few = f"under {FEWEST_SEEDS} seeds: nothing is said about training luck" if len(costs) < FEWEST_SEEDS else None

@@ -42,6 +42,8 @@ def headline(
 ) -> str:
     """Who pays most at one epsilon, in a sentence; or why nothing can be said yet.
 
+    Only a group whose interval excludes 0 is said to pay. Where there is none, the sentence says that instead.
+
     Args:
         rows: from ``cost_rows``.
         titles: method titles by key.
@@ -58,9 +60,11 @@ def headline(
     judged = [row for row in chosen if row.group != EVERYONE and _is_judged(row)]
     if not judged:
         return _point(chosen[0], words) + " no group has enough test rows to be judged."
-    worst = max(judged, key=lambda row: (abs(row.cost or 0.0) if metric.better is None else (row.cost or 0.0)))
-    sentence = _point(worst, words) + _cost(worst, everyone, words)
-    return f"{sentence}; {_seeds(worst, seeds_planned)}{_interval(worst, words)}."
+    sure = [row for row in judged if row.low is not None and row.high is not None and (row.low > 0 or row.high < 0)]
+    paying = [row for row in sure if metric.better is None or (row.cost or 0.0) > 0]
+    worst = max(paying or judged, key=lambda row: abs(row.cost or 0.0) if metric.better is None else (row.cost or 0.0))
+    said = _cost(worst, everyone, words) if paying or worst.low is None else _unsure(worst, words)
+    return f"{_point(worst, words)}{said}; {_seeds(worst, seeds_planned)}{_interval(worst, words)}."
 
 
 def _nearest(rows: Sequence[CostRow], method: str, epsilon: float) -> list[CostRow]:
@@ -85,12 +89,26 @@ def _cost(row: CostRow, everyone: CostRow | None, words: _Words) -> str:
         title = words.metric.title.lower()
         return f" {verb} the {title} of group {row.group_label} by {words.number(abs(cost))} {words.metric.unit}"
     if cost <= 0:
-        return f" costs no group anything on average: group {row.group_label}, the worst off, gains {words.amount(-cost)}"
+        return (
+            f" costs no group anything on average: group {row.group_label}, the worst off, gains {words.amount(-cost)}"
+        )
     text = f" costs group {row.group_label} {words.amount(cost)}"
     if everyone is not None and everyone.cost is not None:
         more = cost - everyone.cost
         text += f", {words.number(abs(more))} {'more' if more >= 0 else 'less'} than everyone"
     return text
+
+
+def _unsure(row: CostRow, words: _Words) -> str:
+    """Where every interval includes 0, the largest estimate is mostly the smallest group's: no cost is claimed."""
+    of = words.metric.title.lower()
+    if words.metric.better is None:
+        least = f"changes the {of} of no group by more than chance can explain"
+        return f" {least}: the largest estimate is that of group {row.group_label}"
+    return (
+        f" costs no group more than chance can explain: the largest estimate, {words.amount(row.cost or 0.0)},"
+        f" is that of group {row.group_label}"
+    )
 
 
 def _seeds(row: CostRow, planned: int) -> str:

@@ -1,7 +1,7 @@
 """Intervals around a mean of paired differences: over rows or persons, over seeds, and over both (METHODS.md 1.3).
 
-A difference is d_us, summed over the rows of unit u (a row or a person) for seed s; n_u is the unit's number of rows. The mean is
-sum over u of D_u / rows, with D_u the mean of d_us over seeds. The stored sums (``MeasurementRow``) suffice for all of it.
+A difference is d_us, summed over the rows of unit u (a row or a person) for seed s; n_u is the unit's number of rows.
+The mean is sum over u of D_u / rows, with D_u the mean of d_us over seeds. The stored sums (``MeasurementRow``) suffice.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from dataclasses import dataclass
 from worker.engine.results import MeasurementRow
 
 LEVEL = 0.95
+COUNTED = ("correct", "predicted_positive")
+ONE_UNIT = 1.0
+"""Where rows can only be right or wrong, no spread is taken to be smaller than if one row had changed in every seed:
+thirty rows among which nothing happened to change are no proof that nothing ever will (after Agresti and Min 2005)."""
+
 FEWEST_SEEDS = 3
 """Under this many seeds nothing is said about training luck."""
 
@@ -50,7 +55,7 @@ def sampling_spread(row: MeasurementRow) -> Spread | None:
         return None
     mean = row.total / row.rows
     squares = row.total_squared - 2 * mean * row.cross + mean**2 * row.rows_squared
-    return Spread(_over_units(max(squares, 0.0), row), row.units - 1)
+    return Spread(_over_units(max(squares, ONE_UNIT if row.quantity in COUNTED else 0.0), row), row.units - 1)
 
 
 def both_spread(row: MeasurementRow, differences: Sequence[float]) -> Spread | None:
