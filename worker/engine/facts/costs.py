@@ -48,7 +48,7 @@ def cost_rows(facts: AuditFacts, metric: Metric, interval: Interval = "both") ->
 
     ``value`` and ``baseline`` are means over the seeds whose run and baseline both finished. A diverged run is left out
     and counted in ``reason``. Below ``withheld_below`` test rows no number is given; below ``estimable_rows``, or with
-    fewer than ``estimable_per_label`` rows of the label that the metric needs, the numbers stand with a reason saying "not
+    fewer than ``estimable_per_label`` rows of the label the metric needs, the numbers stand with a reason, "not
     enough to judge". The ``interval`` field names what the interval really holds, which is "sampling" where both
     was asked for and there are under 3 seeds.
     """

@@ -1,7 +1,7 @@
 """Intervals around a mean of paired differences: over rows or persons, over seeds, and over both (METHODS.md 1.3).
 
 A difference is d_us, summed over the rows of unit u (a row or a person) for seed s; n_u is the unit's number of rows.
-The mean is sum over u of D_u / rows, with D_u the mean of d_us over seeds. The stored sums (``MeasurementRow``) suffice.
+The mean is sum over u of D_u / rows, with D_u the mean of d_us over seeds. The sums of ``MeasurementRow`` suffice.
 """
 
 from __future__ import annotations
