@@ -15,6 +15,9 @@ from backend.embedded.process import Command
 WEB, WORKERS = 2, 3
 """Stages: the workers are stopped first, then the web, then the queue (1), and the database (0) last."""
 
+WORKER_FLAGS = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+"""Workers need not know of each other: the database tells them all there is to know. See worker/README.md."""
+
 
 def server_commands(options: Options, place: Place, environment: Mapping[str, str]) -> list[Command]:
     """Web and workers: the commands of docker-compose.yml, with one light and one train worker."""
@@ -24,8 +27,8 @@ def server_commands(options: Options, place: Place, environment: Mapping[str, st
         *("-m", "uvicorn", "backend.app:create_app", "--factory", "--host", checks.HOST, "--port", str(options.port)),
         *("--no-access-log", "--timeout-graceful-shutdown", "2"),
     )
-    worker = ("-m", "celery", "-A", "worker.celery_app", "worker", "--loglevel", "WARNING")
-    light = (*worker, "-Q", "light", "-n", "light@%h", "--concurrency", "1")
+    worker = ("-m", "celery", "-q", "-A", "worker.celery_app", "worker", *WORKER_FLAGS)
+    light = (*worker, "-Q", "light", "-n", "light@%h", "--concurrency", "2")
     train = (*worker, "-Q", "train", "-n", "train@%h", "--pool", "solo")
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

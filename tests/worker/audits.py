@@ -73,7 +73,7 @@ class Desk:
         body: dict[str, Any] = {
             "dataset": dataset_id,
             "methods": ["dp-sgd"],
-            "epsilons": [1.0, 8.0],
+            "epsilons": [1.0, 2.0],
             "seeds": 2,
             "network": {"kind": "mlp", "hidden": [8]},
             "training": {"epochs": 2, "batch_size": 64, "learning_rate": 0.1, "clip": 1.0},

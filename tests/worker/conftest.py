@@ -16,7 +16,10 @@ import pytest
 
 from backend.celery_queue import CeleryQueue
 from backend.database import Database
+from backend.demo_commands import WORKER_FLAGS
+from backend.embedded.services import Services
 from backend.settings import Settings
+from tests.conftest import SECRET
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 QUICK = {"LEASE_SECONDS": "2", "SWEEP_SECONDS": "0.3", "RESEND_SECONDS": "1"}
@@ -55,32 +58,84 @@ def command(queue: str) -> list[str]:
     """As in worker/README.md."""
     pool = ["--concurrency", "2"] if queue == "light" else ["--pool", "solo"]
     words = ["-q", "-A", "worker.celery_app", "worker", "-Q", queue, "-n", f"{queue}@%h"]
-    return [sys.executable, "-m", "celery", *words, *pool, "--without-gossip", "--without-mingle"]
+    return [sys.executable, "-m", "celery", *words, *pool, *WORKER_FLAGS]
 
 
-@pytest.fixture
-def start_worker(settings_environment: dict[str, str], clean_redis: str, tmp_path: Path) -> Iterator[StartWorker]:
-    started: list[Worker] = []
+@dataclass
+class Crew:
+    """Starts workers, and ends those that still run."""
 
-    def start(queue: str, **more: str) -> Worker:
-        log = tmp_path / f"worker-{len(started)}.log"
+    environment: dict[str, str]
+    folder: Path
+    started: list[Worker]
+
+    def start(self, queue: str, **more: str) -> Worker:
+        log = self.folder / f"worker-{len(self.started)}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
                 command(queue),
                 cwd=ROOT,
-                env=settings_environment | {"OMP_NUM_THREADS": "1"} | QUICK | more,
+                env=self.environment | {"OMP_NUM_THREADS": "1"} | QUICK | more,
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        started.append(Worker(process, log))
-        return started[-1]
+        self.started.append(Worker(process, log))
+        return self.started[-1]
 
-    yield start
-    for worker in started:
-        if worker.process.poll() is None:
-            os.killpg(worker.process.pid, signal.SIGKILL)
-            worker.process.wait()
+    def end(self) -> None:
+        for worker in self.started:
+            if worker.process.poll() is None:
+                os.killpg(worker.process.pid, signal.SIGKILL)
+                worker.process.wait()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of all the tests here, so that one light worker can serve them all."""
+    made = tmp_path_factory.mktemp("worker")
+    for name in ("files", "tmp"):
+        (made / name).mkdir()
+    return made
+
+
+def settings_in(folder: Path, services: Services) -> Settings:
+    """Plans stacks for one thread: on a busy machine two wait for each other more than they work."""
+    return Settings(
+        mode="demo",
+        database_url=services.postgres.url(),
+        redis_url=services.valkey.url(),
+        storage_url=f"file://{folder / 'files'}",
+        secret_key=SECRET,
+        temporary_folder=folder / "tmp",
+        train_threads=1,
+    )
+
+
+def environment_of(settings: Settings) -> dict[str, str]:
+    named = {name.upper(): str(getattr(settings, name)) for name in type(settings).model_fields}
+    return named | {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+
+
+@pytest.fixture
+def settings(services: Services, empty_tables: None, folder: Path) -> Settings:
+    return settings_in(folder, services)
+
+
+@pytest.fixture(scope="session")
+def light_worker(services: Services, folder: Path) -> Iterator[Worker]:
+    """One for all tests: it takes its time to start, and forgets nothing that matters."""
+    crew = Crew(environment_of(settings_in(folder, services)), folder, [])
+    yield crew.start("light")
+    crew.end()
+
+
+@pytest.fixture
+def start_worker(settings: Settings, clean_redis: str, tmp_path: Path) -> Iterator[StartWorker]:
+    """Starts more workers, which end with the test."""
+    crew = Crew(environment_of(settings), tmp_path, [])
+    yield crew.start
+    crew.end()
 
 
 @pytest.fixture
@@ -89,12 +144,6 @@ def real_database(database: Database, clean_redis: str) -> Iterator[Database]:
     queue = CeleryQueue(clean_redis)
     yield Database(database.engine, queue)
     queue.close()
-
-
-@pytest.fixture
-def real_settings(settings: Settings) -> Settings:
-    """Plans stacks for one thread: on a busy machine two wait for each other more than they work."""
-    return settings.model_copy(update={"train_threads": 1})
 
 
 def wait_for(what: Callable[[], Found], seconds: float = 30.0, pause: float = 0.05) -> Found:

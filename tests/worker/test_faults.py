@@ -17,24 +17,26 @@ from backend.settings import Settings
 from backend.tables import Audit, Stack
 from tests.conftest import RecordingQueue
 from tests.worker.audits import Desk, begin_again, numbers, small_csv
-from tests.worker.conftest import StartWorker, wait_for
+from tests.worker.conftest import StartWorker, Worker, wait_for
 
 pytestmark = pytest.mark.services
 
-SLOW: dict[str, Any] = {"training": {"epochs": 80, "batch_size": 8, "learning_rate": 0.05, "clip": 1.0}}
+SLOW: dict[str, Any] = {
+    "epsilons": [1.0],
+    "training": {"epochs": 80, "batch_size": 8, "learning_rate": 0.05, "clip": 1.0},
+}
 """Some seconds a stack."""
-ONE_EPSILON: dict[str, Any] = {"epsilons": [8.0], "seeds": 1}
+ONE_EPSILON: dict[str, Any] = {"epsilons": [1.0], "seeds": 1}
 
 
 @pytest.fixture
-def desk(real_database: Database, real_settings: Settings) -> Desk:
-    return Desk.of(real_database, real_settings)
+def desk(real_database: Database, settings: Settings) -> Desk:
+    return Desk.of(real_database, settings)
 
 
 @pytest.fixture
-def dataset_id(desk: Desk, start_worker: StartWorker) -> str:
+def dataset_id(desk: Desk, light_worker: Worker) -> str:
     """A dataset with counted groups, and a light worker that made it so."""
-    start_worker("light")
     dataset_id = desk.upload(small_csv())
     assert desk.wait_read(dataset_id)["state"] == "profiled"
     assert desk.give_roles(dataset_id) == "ready"
@@ -75,7 +77,7 @@ def test_a_killed_train_worker_costs_time_and_nothing_else(
 def test_a_worker_that_is_told_to_end_hands_its_stack_back(
     desk: Desk, dataset_id: str, start_worker: StartWorker
 ) -> None:
-    audit_id = desk.start(dataset_id, **SLOW, **ONE_EPSILON)
+    audit_id = desk.start(dataset_id, **SLOW | ONE_EPSILON)
     first = start_worker("train")
     stack = wait_training(desk, audit_id)
     assert first.end() < 4
@@ -114,7 +116,7 @@ def test_messages_that_come_often_and_late_do_no_harm(
 def test_two_workers_share_the_stacks_and_train_none_twice(
     desk: Desk, dataset_id: str, start_worker: StartWorker
 ) -> None:
-    audit_id = desk.start(dataset_id, epsilons=[8.0], seeds=6)
+    audit_id = desk.start(dataset_id, epsilons=[1.0], seeds=6)
     start_worker("train")
     start_worker("train")
     assert desk.wait_state(audit_id, "finished").measured_stacks == 6
@@ -156,7 +158,7 @@ def test_stop_and_resume_give_the_same_numbers(desk: Desk, dataset_id: str, star
 def test_a_poisoned_stack_is_given_up_and_the_others_count(
     desk: Desk, dataset_id: str, start_worker: StartWorker
 ) -> None:
-    audit_id = desk.start(dataset_id, epsilons=[8.0], seeds=2)
+    audit_id = desk.start(dataset_id, epsilons=[1.0], seeds=2)
     wait_for(lambda: desk.audit(audit_id).state == "queued", 60)
     poisoned = desk.stacks(audit_id)[0]
     with desk.database.transaction() as session:
@@ -173,7 +175,7 @@ def test_a_poisoned_stack_is_given_up_and_the_others_count(
 
 
 def test_a_stack_that_kills_its_workers_is_given_up(desk: Desk, dataset_id: str, start_worker: StartWorker) -> None:
-    audit_id = desk.start(dataset_id, **SLOW, **ONE_EPSILON)
+    audit_id = desk.start(dataset_id, **SLOW | ONE_EPSILON)
     for _ in range(2):
         worker = start_worker("train", ATTEMPTS="2")
         wait_training(desk, audit_id)
@@ -207,7 +209,7 @@ def test_restarts_of_database_and_queue_are_outlived(
 
 
 def test_an_erased_audit_is_left_alone(desk: Desk, dataset_id: str, start_worker: StartWorker) -> None:
-    audit_id = desk.start(dataset_id, **SLOW, **ONE_EPSILON)
+    audit_id = desk.start(dataset_id, **SLOW | ONE_EPSILON)
     train = start_worker("train")
     wait_training(desk, audit_id)
     with desk.database.transaction() as session:

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.services
 
 
 @pytest.fixture
-def desk(real_database: Database, real_settings: Settings) -> Desk:
-    return Desk.of(real_database, real_settings)
+def desk(real_database: Database, settings: Settings) -> Desk:
+    return Desk.of(real_database, settings)
 
 
 def test_from_upload_to_finished(desk: Desk, start_worker: StartWorker) -> None:
@@ -30,7 +30,7 @@ def test_from_upload_to_finished(desk: Desk, start_worker: StartWorker) -> None:
     assert audit.state == "finished", (audit.problem, light.text(), train.text())
     assert audit.measured_stacks == 2
     assert audit.claim is not None
-    assert audit.claim["epsilons"]["all_runs"]["value"] > 8
+    assert audit.claim["epsilons"]["all_runs"]["value"] > 2
     kinds = desk.kinds(audit_id)
     assert kinds[0] == "audit.planned"
     assert kinds[-1] == "audit.finished"
@@ -43,6 +43,6 @@ def test_from_upload_to_finished(desk: Desk, start_worker: StartWorker) -> None:
     assert {run.run_id for run in rows} == {run.id for run in runs}
     spent = {run.epsilon_asked: run.epsilon_spent for run in runs}
     assert spent[None] is None
-    assert all(asked - 2e-4 <= spent[asked] <= asked for asked in (1.0, 8.0))
+    assert all(asked - 2e-4 <= spent[asked] <= asked for asked in (1.0, 2.0))
     assert "Female" not in light.text() + train.text()
     assert not list(desk.settings.temporary_folder.iterdir())
