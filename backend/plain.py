@@ -80,6 +80,6 @@ def _text_problem(text: str) -> str | None:
 
 def clean_name(text: str, *, otherwise: str, longest: int = LONGEST_NAME) -> str:
     """A name fit for screens and logs: one line, no control or invisible characters, no folders."""
-    name = text.replace("\\", "/").rpartition("/")[2]
+    name = " ".join(text.replace("\\", "/").rpartition("/")[2].split())
     shown = "".join(character for character in name if not unicodedata.category(character).startswith("C"))
-    return " ".join(shown.split())[:longest].strip() or otherwise
+    return shown[:longest].strip() or otherwise

@@ -184,7 +184,7 @@ class QueueTable(BaseModel):
 class AuditReceipt(BaseModel):
     """What was erased; the runs stay as the record of what privacy was spent."""
 
-    erased_at: datetime
+    erased_at: str
     erased_by: str
     audit: str
     files_deleted: int

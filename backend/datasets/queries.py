@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Select, select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
 from backend.people.service import Principal, visible
@@ -45,7 +46,7 @@ def recipe_lines(session: Session, dataset_ids: Sequence[str]) -> dict[str, Reci
     found = (
         select(Recipe.dataset_id, Recipe.version, Recipe.state, Recipe.profile["rows"].as_integer())
         .where(Recipe.dataset_id.in_(dataset_ids))
-        .distinct(Recipe.dataset_id)
+        .ext(distinct_on(Recipe.dataset_id))
         .order_by(Recipe.dataset_id, Recipe.version.desc())
     )
     return {row[0]: RecipeLine(row[1], row[2], row[3]) for row in session.execute(found)}

@@ -105,7 +105,7 @@ class SampleList(BaseModel):
 class Receipt(BaseModel):
     """What was erased, when, and what remains."""
 
-    erased_at: datetime
+    erased_at: str
     erased_by: str
     dataset: str
     sha256: str

@@ -270,7 +270,7 @@ def give_roles(database: Database, principal: Principal, dataset_id: str, body: 
     """``put_roles`` in its own transaction, then a short wait for the count; the dataset as it is after that."""
     with database.transaction() as session:
         recipe_id = put_roles(session, principal, dataset_id, body)
-    wait_for_groups(database, recipe_id)
+    wait_for_groups(database, recipe_id, seconds=COUNT_SECONDS)
     with database.transaction() as session:
         return get_dataset(session, principal, dataset_id)
 
@@ -279,7 +279,7 @@ def wait_for_groups(
     database: Database,
     recipe_id: str,
     *,
-    seconds: float = COUNT_SECONDS,
+    seconds: float,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from backend.storage import Storage
 from backend.tables import Person, Team
 from tests.backend.samples import CSV, ROLES
 from tests.conftest import RecordingQueue
+from worker import reader
 from worker.tasks import count_groups, read_dataset
 from worker.tasks.context import Context
 
@@ -75,12 +77,15 @@ def analyst(client_of: Callable[[str], Client]) -> Client:
 
 @pytest.fixture
 def context(settings: Settings, database: Database) -> Context:
-    return Context(settings, database, Storage(settings), "a test")
+    return Context(settings, database, Storage(settings), "a test", threading.Event())
 
 
 @pytest.fixture
-def work(context: Context, queue: RecordingQueue) -> Callable[[], None]:
-    """Does the light jobs that were asked for so far."""
+def work(context: Context, queue: RecordingQueue, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Does the light jobs that were asked for so far; tables are read in this process, for speed."""
+    monkeypatch.setattr(reader, "_limit", lambda limits: None)
+    monkeypatch.setattr(reader, "_end_with_parent", lambda: None)
+    monkeypatch.setattr(reader, "_run", lambda request, seconds: reader.main([str(request)]))
 
     def work() -> None:
         while queue.sent:

@@ -28,10 +28,10 @@ ROLES: dict[str, Any] = {
 }
 
 
-def question(dataset: str, **changes: Any) -> dict[str, Any]:
+def question(dataset_id: str, /, **changes: Any) -> dict[str, Any]:
     """Two epsilons, two seeds, a little training."""
     return {
-        "dataset": dataset,
+        "dataset": dataset_id,
         "methods": ["dp-sgd"],
         "epsilons": [1.0, 8.0],
         "seeds": 2,
