@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import Any
 
+import psutil
 import pytest
 from sqlalchemy import select, update
 
@@ -72,6 +74,27 @@ def test_a_killed_train_worker_costs_time_and_nothing_else(
     assert [stack.attempt for stack in desk.stacks(audit_id)] == [1, 1]
     assert numbers(desk.database, audit_id) == disturbed
     assert desk.kinds(audit_id).count("stack.finished") == 4
+
+
+def test_a_worker_that_wakes_up_too_late_is_refused(desk: Desk, dataset_id: str, start_worker: StartWorker) -> None:
+    audit_id = desk.start(dataset_id, **SLOW | ONE_EPSILON)
+    late = start_worker("train")
+    stack = wait_training(desk, audit_id)
+    late.process.send_signal(signal.SIGSTOP)
+    start_worker("train")
+    wait_for(lambda: desk.stacks(audit_id)[0].attempt == 2, 30)
+    late.process.send_signal(signal.SIGCONT)
+    desk.wait_state(audit_id, "finished")
+    wait_for(lambda: f"{stack.id}: somebody else has it" in late.text(), 15)
+    assert desk.kinds(audit_id).count("stack.finished") == 1
+
+
+def test_children_of_a_killed_light_worker_die_with_it(settings: Settings, start_worker: StartWorker) -> None:
+    light = start_worker("light")
+    parent = psutil.Process(light.process.pid)
+    children = wait_for(lambda: parent.children() if len(parent.children()) == 2 else [], 20)
+    light.kill()
+    assert not psutil.wait_procs(children, timeout=5)[1]
 
 
 def test_a_worker_that_is_told_to_end_hands_its_stack_back(

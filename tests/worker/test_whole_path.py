@@ -6,10 +6,11 @@ import pytest
 from sqlalchemy import select
 
 from backend.database import Database
+from backend.datasets import service as datasets
 from backend.settings import Settings
-from backend.tables import Run, Statistic
+from backend.tables import Recipe, Run, Statistic
 from tests.worker.audits import Desk, small_csv
-from tests.worker.conftest import StartWorker
+from tests.worker.conftest import StartWorker, Worker
 
 pytestmark = pytest.mark.services
 
@@ -46,3 +47,32 @@ def test_from_upload_to_finished(desk: Desk, start_worker: StartWorker) -> None:
     assert all(asked - 2e-4 <= spent[asked] <= asked for asked in (1.0, 2.0))
     assert "Female" not in light.text() + train.text()
     assert not list(desk.settings.temporary_folder.iterdir())
+
+
+def test_a_file_that_is_no_table_is_refused_with_a_reason(desk: Desk, light_worker: Worker) -> None:
+    dataset_id = desk.upload(b"\x89PNG\r\n\x1a\n" + bytes(1000))
+    row = desk.wait_read(dataset_id)
+    assert row["state"] == "refused"
+    assert set(row["problem"]) >= {"happened", "where", "next"}
+    assert desk.kinds(dataset_id) == ["dataset.refused"]
+    assert not list(desk.settings.temporary_folder.iterdir())
+
+
+def test_another_reading_makes_another_version(desk: Desk, light_worker: Worker) -> None:
+    dataset_id = desk.upload(small_csv(200))
+    assert desk.wait_read(dataset_id)["state"] == "profiled"
+    with desk.database.transaction() as session:
+        datasets.put_recipe(session, desk.principal, dataset_id, {"types": {"a": "category"}})
+    row = desk.wait_read(dataset_id)
+    with desk.database.transaction() as session:
+        versions = session.scalars(select(Recipe.version).where(Recipe.dataset_id == dataset_id)).all()
+    assert sorted(versions) == [1, 2]
+    assert {column["name"]: column["type"] for column in row["columns"]}["a"] == "category"
+    assert desk.kinds(dataset_id) == ["dataset.profiled", "dataset.profiled"]
+
+
+def test_a_table_that_cannot_be_split_is_refused_with_a_reason(desk: Desk, light_worker: Worker) -> None:
+    dataset_id = desk.upload(b"a,b,kind,sex,outcome\n1,2,x,Female,yes\n2,3,y,Male,no\n3,1,x,Male,yes\n")
+    assert desk.wait_read(dataset_id)["state"] == "profiled"
+    assert desk.give_roles(dataset_id) == "refused"
+    assert desk.kinds(dataset_id) == ["dataset.profiled", "dataset.groups"]
