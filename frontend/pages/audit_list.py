@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import Request
-from sqlalchemy.orm import Session
 
 from backend.audits import service
 from backend.datasets import service as datasets
@@ -71,13 +70,13 @@ FIRST = (
 )
 
 
-def _dataset_names(session: Session, principal: Principal) -> dict[str, str]:
+def _dataset_names(session: Any, principal: Principal) -> dict[str, str]:
     listed = datasets.list_datasets(session, principal, limit=200)["items"]
     return {item["id"]: item["name"] for item in listed}
 
 
 def _line(
-    session: Session, settings: Settings, principal: Principal, item: Mapping[str, Any], names: Mapping[str, str]
+    session: Any, settings: Settings, principal: Principal, item: Mapping[str, Any], names: Mapping[str, str]
 ) -> dict[str, Any]:
     line = audit_view.shown(item)
     known = item["dataset"] in names
@@ -90,7 +89,7 @@ def _line(
 
 
 def _worst_of(
-    session: Session, settings: Settings, principal: Principal, item: Mapping[str, Any]
+    session: Any, settings: Settings, principal: Principal, item: Mapping[str, Any]
 ) -> tuple[float | None, str]:
     done = item["runs"]["finished"]
     if not done or item["state"] == "erased":

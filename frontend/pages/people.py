@@ -37,15 +37,15 @@ SCOPES = {
 def sign_in(request: Request, secret: str) -> Response:
     """Shows a button; the link stays unused, so that a preview of it does not burn it."""
     with transaction(request) as session:
-        is_open = service.link_is_open(session, secret)
-    if not is_open:
+        link_person = service.link_person(session, secret)
+    if link_person is None:
         return _signed_out(
             request,
             "This link cannot be used",
             "It was used already, or it has expired, or a part of it is missing.",
             401,
         )
-    return page(request, "sign_in", known_principal(request))
+    return page(request, "sign_in", known_principal(request), link_person=link_person, roles=ROLES)
 
 
 @router.post("/sign-in/{secret}")

@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from frontend.charts.base import epsilon_text
 
 NONE = "—"
@@ -107,6 +109,11 @@ def slug(text: Any) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", str(text)).strip("-").lower() or "x"
 
 
+def ticks(text: str) -> Markup:
+    """Text in which `back ticks` mark names of columns; everything else is escaped."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped just before
+
+
 def listed(items: list[str], last: str = "and") -> str:
     """Words in a row: a, b and c."""
     if len(items) < 2:
@@ -140,4 +147,5 @@ FILTERS = {
     "day": day,
     "shorten": shorten,
     "slug": slug,
+    "ticks": ticks,
 }

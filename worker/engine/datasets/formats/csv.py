@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from worker.engine.datasets.cells import make_column, plain_number
-from worker.engine.datasets.formats.csv_text import Dialect, check_text, find_dialect, find_ragged_row, first_record
+from worker.engine.datasets.formats.csv_text import Dialect, check_text, count_rows, find_dialect, first_record
 from worker.engine.datasets.reading import DEFAULT_MISSING_CODES, require_reading
 from worker.engine.datasets.table import Column, Table
 from worker.engine.errors import TableProblem
@@ -50,7 +50,9 @@ class Csv:
             _check_columns(len(names), limits)
             connection = _open(text.path, limits)
             try:
-                _load(connection, text.path, dialect, len(names), limits)
+                counted = count_rows(text.path, dialect, len(names), limits.rows + 1)
+                _check_rows(counted - 1, limits)
+                _load(connection, text.path, dialect, len(names), counted)
                 table, reading = _build(connection, names, dialect, asked, limits)
             finally:
                 connection.close()
@@ -91,7 +93,8 @@ def _open(path: Path, limits: ReadLimits) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _load(connection: duckdb.DuckDBPyConnection, path: Path, dialect: Dialect, width: int, limits: ReadLimits) -> None:
+def _load(connection: duckdb.DuckDBPyConnection, path: Path, dialect: Dialect, width: int, counted: int) -> None:
+    """Fill the table ``cells`` with as many rows as were counted."""
     import duckdb
 
     columns = ", ".join(f"'c{position}': 'VARCHAR'" for position in range(width))
@@ -101,11 +104,13 @@ def _load(connection: duckdb.DuckDBPyConnection, path: Path, dialect: Dialect, w
     )
     values = [str(path), dialect.delimiter, dialect.quote, dialect.quote]
     try:
-        connection.execute(f"CREATE TABLE cells AS SELECT * FROM {reader} LIMIT {limits.rows + 2}", values)  # noqa: S608 - see above
+        connection.execute(f"CREATE TABLE cells AS SELECT * FROM {reader} LIMIT {counted + 1}", values)  # noqa: S608 - see above
     except duckdb.OutOfMemoryException as error:
         raise memory_problem() from error
     except duckdb.Error as error:
-        raise _not_readable(path, dialect, width) from error
+        raise _not_readable(dialect) from error
+    if _count(connection) != counted:
+        raise _not_readable(dialect)
 
 
 def memory_problem() -> TableProblem:
@@ -117,13 +122,10 @@ def memory_problem() -> TableProblem:
     )
 
 
-def _not_readable(path: Path, dialect: Dialect, width: int) -> TableProblem:
-    ragged = find_ragged_row(path, dialect, width)
-    if ragged is not None:
-        return ragged
+def _not_readable(dialect: Dialect) -> TableProblem:
     return TableProblem(
-        f"The file cannot be read as a table with {dialect.delimiter!r} between the columns.",
-        next_step="Check the delimiter and the quotes, or save the table as CSV again.",
+        f"The file cannot be read as a table with {dialect.delimiter!r} between the columns: two readers do not agree on it.",
+        next_step="Check the delimiter, the quotes and blank lines, or save the table as CSV again.",
     )
 
 
