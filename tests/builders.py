@@ -77,7 +77,9 @@ def make_data(rows: int = 600, seed: int = 0, **changes: Any) -> EncodedData:
     return encode(table, roles, parts, make_encoding(table, roles, parts), keys)
 
 
-def statistic(group: str, label: int, right: Sequence[int], base: Sequence[int] | None = None, **changes: Any) -> StatisticRow:
+def statistic(
+    group: str, label: int, right: Sequence[int], base: Sequence[int] | None = None, **changes: Any
+) -> StatisticRow:
     """Two-class statistics of one label from who was right (0 or 1 a row), and who was in the baseline."""
     hits, n = sum(right), len(right)
     predicted = (n - hits, hits) if label == 1 else (hits, n - hits)
@@ -163,7 +165,8 @@ def _draw_right(
         right[epsilon] = []
         for _ in range(seeds):
             one = {
-                key: (draw.random(n) < (0.85 if epsilon is None else shares.get(key, 0.8))).astype(int) for key, n in groups
+                key: (draw.random(n) < (0.85 if epsilon is None else shares.get(key, 0.8))).astype(int)
+                for key, n in groups
             }
             right[epsilon].append({"everyone": np.concatenate(list(one.values())), **one})
     return right

@@ -59,13 +59,13 @@ def read_in_child(
     question = out_folder / "request.json"
     question.write_text(json.dumps(request), "utf-8")
     code = _run(question.resolve(), limits.seconds)
-    answer = Path(request["answer"])
+    answer = out_folder.resolve() / "answer.json"
     if code != 0 or not answer.exists():
         raise _ended(code, limits)
     found = json.loads(answer.read_text("utf-8"))
     if "problem" in found:
         raise problem_from_json(found["problem"])
-    return ReadOutcome(Path(request["table"]).read_bytes(), found["reading"], found["profile"])
+    return ReadOutcome((out_folder.resolve() / "table.parquet").read_bytes(), found["reading"], found["profile"])
 
 
 def problem_to_json(problem: TableProblem) -> dict[str, Any]:

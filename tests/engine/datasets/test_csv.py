@@ -157,7 +157,15 @@ def test_a_number_that_is_asked_for_must_be_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "asked", [{"delimiter": "ab"}, {"encoding": "latin-1"}, {"header": 1}, {"foo": 1}, {"types": {"a": "date"}}, {"types": {"b": "number"}}]
+    "asked",
+    [
+        {"delimiter": "ab"},
+        {"encoding": "latin-1"},
+        {"header": 1},
+        {"foo": 1},
+        {"types": {"a": "date"}},
+        {"types": {"b": "number"}},
+    ],
 )
 def test_a_recipe_that_cannot_be_used_is_refused(tmp_path, asked):
     with pytest.raises(TableProblem):
@@ -245,7 +253,11 @@ def test_the_database_reaches_no_other_file(tmp_path):
     (tmp_path / "other.csv").write_text("a\n2\n", "utf-8")
     connection = _open(tmp_path / "mine.csv", LIMITS)
     assert connection.execute("SELECT * FROM read_csv(?)", [str(tmp_path / "mine.csv")]).fetchall() == [(1,)]
-    for attempt in (f"SELECT * FROM read_csv('{tmp_path}/other.csv')", "SET enable_external_access = true", "INSTALL httpfs"):
+    for attempt in (
+        f"SELECT * FROM read_csv('{tmp_path}/other.csv')",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+    ):
         with pytest.raises(duckdb.Error):
             connection.execute(attempt)
     connection.close()

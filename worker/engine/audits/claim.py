@@ -104,7 +104,8 @@ def _three_epsilons(
     question: Question, points: Sequence[Mapping[str, Any]], all_runs_epsilon: float | None
 ) -> dict[str, Any]:
     one_run = [
-        {"method": point["method"], "asked": point["epsilon_asked"], "spent": point["epsilon_spent"]} for point in points
+        {"method": point["method"], "asked": point["epsilon_asked"], "spent": point["epsilon_spent"]}
+        for point in points
     ]
     options = len(question.methods) * len(question.epsilons)
     return {

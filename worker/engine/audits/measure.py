@@ -115,7 +115,8 @@ def quantity_values(quantity: str, logits: NDArray[np.float64], labels: NDArray[
         losses: NDArray[np.float64] = np.minimum(normaliser - scores[np.arange(len(labels)), labels], -np.log(1e-12))
         return losses
     predicted = scores.argmax(axis=1)
-    return (predicted == (labels if quantity == "correct" else 1)).astype(np.float64)
+    counted = predicted == (labels if quantity == "correct" else 1)
+    return np.asarray(counted, dtype=np.float64)
 
 
 def _differences(

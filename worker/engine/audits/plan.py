@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from worker.engine.audits.claim import claim, published_events
@@ -134,7 +135,7 @@ def parameter_count(question: Question, summary: Mapping[str, Any]) -> int:
     """Weights and biases of one network."""
     classes = int(summary["classes"])
     widths = [int(summary["features"]), *question.network.hidden, 1 if classes == 2 else classes]
-    return sum((inputs + 1) * outputs for inputs, outputs in zip(widths, widths[1:], strict=False))
+    return sum((inputs + 1) * outputs for inputs, outputs in pairwise(widths))
 
 
 def forecast(

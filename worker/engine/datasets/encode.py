@@ -38,7 +38,7 @@ def make_encoding(table: Table, roles: Roles, parts: NDArray[np.int8]) -> dict[s
 
 
 def _entry(column: Column) -> dict[str, Any]:
-    entry = {
+    entry: dict[str, Any] = {
         "column": column.name,
         "kind": column.kind,
         "low": None,

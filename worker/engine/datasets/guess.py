@@ -7,16 +7,56 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 TARGET_WORDS = frozenset(
-    "target label y class outcome income default approved released granted hired churn risk readmitted recid "
-    "two_year_recid decision result accepted admitted".split()
+    [
+        "target",
+        "label",
+        "y",
+        "class",
+        "outcome",
+        "income",
+        "default",
+        "approved",
+        "released",
+        "granted",
+        "hired",
+        "churn",
+        "risk",
+        "readmitted",
+        "recid",
+        "two_year_recid",
+        "decision",
+        "result",
+        "accepted",
+        "admitted",
+    ]
 )
 PROTECTED_WORDS = frozenset(
-    "sex gender race ethnicity ethnic age colour color nationality national citizen citizenship marital marriage "
-    "religion disability disabled foreign".split()
+    [
+        "sex",
+        "gender",
+        "race",
+        "ethnicity",
+        "ethnic",
+        "age",
+        "colour",
+        "color",
+        "nationality",
+        "national",
+        "citizen",
+        "citizenship",
+        "marital",
+        "marriage",
+        "religion",
+        "disability",
+        "disabled",
+        "foreign",
+    ]
 )
-IDENTIFIER_WORDS = frozenset("id ids identifier uuid index rownames".split())
-PERSON_WORDS = frozenset("person subject patient client customer user applicant participant respondent".split())
-WEIGHT_WORDS = frozenset("fnlwgt weight weights wgt pweight sampleweight".split())
+IDENTIFIER_WORDS = frozenset(["id", "ids", "identifier", "uuid", "index", "rownames"])
+PERSON_WORDS = frozenset(
+    ["person", "subject", "patient", "client", "customer", "user", "applicant", "participant", "respondent"]
+)
+WEIGHT_WORDS = frozenset(["fnlwgt", "weight", "weights", "wgt", "pweight", "sampleweight"])
 
 FEW_VALUES = 12
 """A protected column is guessed only up to this many values; a number with more needs cuts."""
@@ -76,7 +116,7 @@ def _identifier(column: Mapping[str, Any], found: frozenset[str], rows: int) -> 
     distinct = column["distinct"]
     all_differ = distinct == rows and rows >= _FEWEST_ROWS
     if found & (IDENTIFIER_WORDS | PERSON_WORDS) and distinct > FEW_VALUES:
-        if all_differ or found & IDENTIFIER_WORDS and distinct > rows * 0.95:
+        if all_differ or (found & IDENTIFIER_WORDS and distinct > rows * 0.95):
             return "ignored", "It numbers the rows: it says who, not what they are like."
         if distinct < rows and rows >= _FEWEST_ROWS and column["type_is_whole_or_text"]:
             return "person id", "It looks like a number of persons who have several rows each."

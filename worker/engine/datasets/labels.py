@@ -34,7 +34,7 @@ def label_rows(table: Table, target: Target) -> Labels:
         if column.numbers is None:
             raise TypeError(f"Column {column.name} holds no numbers.")
         above = np.where(column.numbers >= target.threshold, 1, 0)
-        names = (f"under {target.threshold:g}", f"{target.threshold:g} and over")
+        names: tuple[str, ...] = (f"under {target.threshold:g}", f"{target.threshold:g} and over")
         return Labels(np.where(column.missing(), -1, above).astype(np.int64), names)
     texts = column.as_category()
     names = _class_names(texts.categories, target)

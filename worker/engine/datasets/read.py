@@ -58,9 +58,7 @@ def _read_one(
         if kind.recognises(path.name, first_bytes):
             return kind.read(path, asked, limits)
     names = ", ".join(kind.title for kind in formats)
-    raise TableProblem(
-        "The file is of no kind that can be read.", next_step=f"Upload one of these: {names}."
-    )
+    raise TableProblem("The file is of no kind that can be read.", next_step=f"Upload one of these: {names}.")
 
 
 def _check_same_columns(table: Table, test: Table) -> None:

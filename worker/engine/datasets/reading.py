@@ -20,7 +20,9 @@ def check_reading(asked: Mapping[str, Any]) -> tuple[FieldError, ...]:
     """Every field of a wished reading that cannot be used, as errors at the field."""
     errors = [FieldError(str(key), "This field of a recipe is not known.") for key in asked if key not in _KNOWN]
     errors += [FieldError(key, "Must be a text.") for key in _TEXTS if not isinstance(asked.get(key, ""), str)]
-    errors += [FieldError(key, "Must be true or false.") for key in _FLAGS if not isinstance(asked.get(key, True), bool)]
+    errors += [
+        FieldError(key, "Must be true or false.") for key in _FLAGS if not isinstance(asked.get(key, True), bool)
+    ]
     errors += _check_characters(asked)
     codes = asked.get("missing_codes", [])
     if not isinstance(codes, list | tuple) or not all(isinstance(code, str) for code in codes):
@@ -36,7 +38,9 @@ def _check_characters(asked: Mapping[str, Any]) -> list[FieldError]:
             errors.append(FieldError(key, "Must be one character."))
     encoding = asked.get("encoding")
     if isinstance(encoding, str) and encoding.lower() not in ("utf-8", "utf8"):
-        errors.append(FieldError("encoding", "Only utf-8 can be read so far. Save the file as UTF-8 and upload it again."))
+        errors.append(
+            FieldError("encoding", "Only utf-8 can be read so far. Save the file as UTF-8 and upload it again.")
+        )
     return errors
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from worker.engine.datasets.guess import AGE_CUTS, FEW_VALUES
-from worker.engine.results import FieldError
 
 MOST_GROUPS = 60
 MOST_CLASSES = 20
@@ -110,7 +110,7 @@ def needs_cuts(column: Column) -> bool:
 
 def range_names(cuts: tuple[float, ...]) -> tuple[str, ...]:
     """Names of the ranges that cuts make: ``under 25``, ``25 to under 60``, ``60 and over``."""
-    inner = [f"{low:g} to under {high:g}" for low, high in zip(cuts, cuts[1:], strict=False)]
+    inner = [f"{low:g} to under {high:g}" for low, high in pairwise(cuts)]
     return (f"under {cuts[0]:g}", *inner, f"{cuts[-1]:g} and over")
 
 

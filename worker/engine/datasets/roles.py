@@ -58,7 +58,9 @@ class _Check:
         if self.errors or target is None:
             return None, tuple(self.errors)
         left = [name for name in self.columns if name not in {target.column, *protected, *features, *single.values()}]
-        roles = Roles(target, protected, features, tuple(left), single["person_id"], single["weight"], cuts, intersections)
+        roles = Roles(
+            target, protected, features, tuple(left), single["person_id"], single["weight"], cuts, intersections
+        )
         return roles, ()
 
     def wrong(self, name: str, message: str) -> None:
@@ -151,9 +153,13 @@ class _Check:
                 f"The target has {column['distinct']} values, more than {MOST_CLASSES}. Use one_vs_rest or a threshold.",
             )
         elif column.get("only_in_test_file"):
-            self.wrong("target.column", "Some values occur only in the test file. Merge the spellings in the recipe first.")
+            self.wrong(
+                "target.column", "Some values occur only in the test file. Merge the spellings in the recipe first."
+            )
+        elif key == "favourable":
+            return Target(column["name"], favourable=text)
         else:
-            return Target(column["name"], **{key: str(text)})
+            return Target(column["name"], one_vs_rest=text)
         return None
 
     # -- protected columns, cuts, intersections -----------------------------------------------------------------------
@@ -194,7 +200,11 @@ class _Check:
 
     def intersection(self, place: int, names: object, protected: tuple[str, ...]) -> tuple[str, ...] | None:
         where = f"intersections[{place}]"
-        if not isinstance(names, list | tuple) or not 2 <= len(names) <= _MOST_COMBINED or len({*map(str, names)}) < len(names):
+        if (
+            not isinstance(names, list | tuple)
+            or not 2 <= len(names) <= _MOST_COMBINED
+            or len({*map(str, names)}) < len(names)
+        ):
             self.wrong(where, f"Must name two to {_MOST_COMBINED} different protected columns.")
             return None
         if any(name not in protected for name in names):
@@ -215,7 +225,9 @@ class _Check:
             column = self.columns[name]
             if column["distinct"] + (column["missing"] > 0) < 2:
                 self.wrong(f"protected[{place}]", f"{name} has only one group. Choose a column with several values.")
-            elif name not in cuts and f"cuts.{name}" not in {error.field for error in self.errors} and needs_cuts(column):
+            elif (
+                name not in cuts and f"cuts.{name}" not in {error.field for error in self.errors} and needs_cuts(column)
+            ):
                 self.wrong(f"cuts.{name}", f"{name} is a number with {column['distinct']} values: say where to cut it.")
             values = len(cuts[name]) + 1 if name in cuts else column["distinct"]
             sizes[name] = values + (column["missing"] > 0)
@@ -241,11 +253,13 @@ class _Check:
     ) -> None:
         column = self.target_name()
         if column is not None and column in protected:
-            self.wrong("target.column", "The target is also named as protected. A column cannot be both; choose another.")
-        apart = {single["person_id"]: "the person id", single["weight"]: "the weight"}
+            self.wrong(
+                "target.column", "The target is also named as protected. A column cannot be both; choose another."
+            )
+        apart: dict[str | None, str] = {single["person_id"]: "the person id", single["weight"]: "the weight"}
         self.overlap("features", features, {column: "the target", **apart})
         self.overlap("protected", protected, apart)
-        others = dict.fromkeys((*protected, *features), "used elsewhere")
+        others: dict[str | None, str] = dict.fromkeys((*protected, *features), "used elsewhere")
         self.overlap("ignored", ignored, {**others, column: "the target"})
         for key, name in single.items():
             if name is not None and name == column:

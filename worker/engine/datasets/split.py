@@ -38,7 +38,9 @@ def assign_parts(table: Table, roles: Roles, dataset_id: str) -> NDArray[np.int8
         parts = np.where(draws < TRAIN_SHARE_WITH_TEST_FILE, _TRAIN, _VALIDATION)
         parts = np.where(table.from_test_file, _TEST, parts)
     else:
-        parts = np.where(draws < TRAIN_SHARE, _TRAIN, np.where(draws < TRAIN_SHARE + VALIDATION_SHARE, _VALIDATION, _TEST))
+        parts = np.where(
+            draws < TRAIN_SHARE, _TRAIN, np.where(draws < TRAIN_SHARE + VALIDATION_SHARE, _VALIDATION, _TEST)
+        )
     known = label_rows(table, roles.target).labels >= 0
     parts = np.where(known, parts, LEFT_OUT).astype(np.int8)
     _check_no_part_empty(parts)

@@ -42,8 +42,8 @@ class Column:
     def missing(self) -> NDArray[np.bool_]:
         """Bool, shape (n,): which cells are missing."""
         if self.numbers is not None:
-            return np.isnan(self.numbers)
-        return self.filled_codes() == MISSING
+            return np.asarray(np.isnan(self.numbers))
+        return np.asarray(self.filled_codes() == MISSING)
 
     def filled_codes(self) -> NDArray[np.int32]:
         """The codes of a category column."""

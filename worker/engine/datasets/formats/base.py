@@ -24,9 +24,14 @@ class ReadLimits:
 class Format(Protocol):
     """One kind of file. ``help`` is shown where a file is chosen."""
 
-    key: str
-    title: str
-    help: str
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def help(self) -> str: ...
 
     def recognises(self, name: str, first_bytes: bytes) -> bool:
         """Whether a file of this name that begins with these bytes is of this kind."""

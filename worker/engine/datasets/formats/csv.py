@@ -99,7 +99,7 @@ def _load(connection: duckdb.DuckDBPyConnection, path: Path, dialect: Dialect, w
 
     columns = ", ".join(f"'c{position}': 'VARCHAR'" for position in range(width))
     reader = (
-        f"read_csv(?, auto_detect = false, header = false, skip = 0, columns = {{{columns}}}, delim = ?, quote = ?, "  # noqa: S608 - made of counted column numbers, values go by parameter
+        f"read_csv(?, auto_detect = false, header = false, skip = 0, columns = {{{columns}}}, delim = ?, quote = ?, "
         f"escape = ?, strict_mode = true, null_padding = false, parallel = false, max_line_size = {_LONGEST_LINE})"
     )
     values = [str(path), dialect.delimiter, dialect.quote, dialect.quote]

@@ -66,7 +66,9 @@ def _check_first_bytes(first: bytes) -> None:
             raise TableProblem(f"The file is not a CSV: it is {kind}.", next_step=next_step)
     start = first.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise TableProblem("The file is not a CSV: it is a web page.", next_step="Download the table itself and upload that.")
+        raise TableProblem(
+            "The file is not a CSV: it is a web page.", next_step="Download the table itself and upload that."
+        )
 
 
 def _scan(path: Path) -> tuple[int, int, int]:
@@ -101,7 +103,10 @@ def _decode(decoder: codecs.IncrementalDecoder, chunk: bytes, start: int) -> Non
 
 
 def _even_out(path: Path, target: Path) -> Path:
-    with path.open(encoding="utf-8-sig", newline=None) as source, target.open("w", encoding="utf-8", newline="\n") as out:
+    with (
+        path.open(encoding="utf-8-sig", newline=None) as source,
+        target.open("w", encoding="utf-8", newline="\n") as out,
+    ):
         while text := source.read(_CHUNK):
             out.write(text)
     return target
