@@ -44,7 +44,10 @@ def test_a_package_that_is_not_there_offers_nothing() -> None:
 
 
 @pytest.mark.parametrize("key", ["adult", "arrests"])
-def test_suggested_roles_fit(analyst: TestClient, work: Callable[[], None], key: str) -> None:
+def test_suggested_roles_fit(
+    analyst: TestClient, work: Callable[[], None], monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setattr("backend.datasets.service.COUNT_SECONDS", 0.0)
     made = analyst.post("/api/v1/datasets", json={"sample": key})
     assert made.status_code == 201
     work()

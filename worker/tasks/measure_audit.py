@@ -76,7 +76,7 @@ def _save(context: Context, held: Claim, rows: list[MeasurementRow] | None, stac
 
 
 def _insert(session: Session, audit: Audit, rows: list[MeasurementRow]) -> None:
-    ids = dict(session.execute(select(Group.key, Group.id).where(Group.recipe_id == audit.recipe_id)).tuples().all())
+    ids = dict(session.execute(select(Group.key, Group.id).where(Group.recipe_id == audit.recipe_id)).all())
     values = []
     for row in rows:
         value = asdict(row)

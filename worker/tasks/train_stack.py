@@ -145,9 +145,7 @@ def _save(context: Context, held: Claim, result: StackResult) -> None:
         audit, stack = _lock(session, held)
         if audit.state == "erased":
             raise claims.ClaimLost(held.id)
-        groups = dict(
-            session.execute(select(Group.key, Group.id).where(Group.recipe_id == audit.recipe_id)).tuples().all()
-        )
+        groups = dict(session.execute(select(Group.key, Group.id).where(Group.recipe_id == audit.recipe_id)).all())
         for one in result.runs:
             _save_run(session, audit, one, groups)
         stack.state, stack.step, stack.seconds = "finished", result.steps, result.seconds
