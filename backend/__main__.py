@@ -31,7 +31,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--port", type=_port, default=8000, help="where the web listens on 127.0.0.1 (8000)")
     demo.add_argument("--with-parent", action="store_true", help="stop when the process that started it ends")
     demo.set_defaults(run=_demo)
-    link = commands.add_parser("link", help="print a fresh one-time sign-in link of the running demo")
+    link = commands.add_parser("link", help="print a fresh one-time sign-in link")
     link.add_argument("role", choices=ROLES, nargs="?", default="analyst")
     link.set_defaults(run=_link)
     doctor = commands.add_parser("doctor", help="say what is up, and which versions")
@@ -73,10 +73,10 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _link(options: argparse.Namespace) -> int:
-    from backend.demo import settings_of_running
     from backend.demo_people import fresh_link
+    from backend.doctor import settings_at_hand
 
-    print(fresh_link(settings_of_running(folder_of(options)), options.role))
+    print(fresh_link(settings_at_hand(folder_of(options)), options.role))
     return 0
 
 

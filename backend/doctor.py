@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -20,17 +21,26 @@ def report(var: Path) -> tuple[list[str], bool]:
     """Lines to print, and whether all is well."""
     lines = [f"Python {platform.python_version()} at {sys.executable}, {platform.platform()}"]
     lines += [f"{name} {_version(name)}" for name in (*PACKAGES, *SERVER_PACKAGES)]
-    if not var.exists():
-        return [*lines, f"There is no folder {var} yet. Start with `make demo`."], True
-    free = shutil.disk_usage(var).free
-    lines.append(f"data in {var}, {free // 1_000_000} MB free on its disk")
     try:
-        settings = demo.settings_of_running(var)
+        settings = settings_at_hand(var)
     except (DemoProblem, OSError) as problem:
-        return [*lines, f"not running: {problem}"], False
-    found = [_web(settings), _database(settings), _queue(settings)]
-    lines += [line for line, _ in found]
-    return lines, all(well for _, well in found) and free >= checks.NEEDED_BYTES
+        return [*lines, str(problem)], False
+    found = [_database(settings), _queue(settings)]
+    if settings.mode == "demo":
+        found += [_web(settings), _room(var)]
+    return [*lines, *(line for line, _ in found)], all(well for _, well in found)
+
+
+def settings_at_hand(var: Path) -> Settings:
+    """Those of the demo that runs from ``var``; on a server those of the environment."""
+    if os.environ.get("DATABASE_URL") and not checks.read_state(var):
+        return Settings()  # type: ignore[call-arg]  # filled from the environment
+    return demo.settings_of_running(var)
+
+
+def _room(var: Path) -> tuple[str, bool]:
+    free = shutil.disk_usage(var).free
+    return f"data: in {var}, {free // 1_000_000} MB free on its disk", free >= checks.NEEDED_BYTES
 
 
 def _version(name: str) -> str:
@@ -69,7 +79,8 @@ def _queue(settings: Settings) -> tuple[str, bool]:
 
     from backend.queue import LIGHT, TRAIN, TRAIN_GPU
 
-    client = redis.Redis(unix_socket_path=settings.redis_url.removeprefix("redis+socket://"), socket_timeout=3)
+    url = settings.redis_url.replace("redis+socket://", "unix://", 1)
+    client = redis.Redis.from_url(url, socket_timeout=3, socket_connect_timeout=3)
     try:
         waiting = ", ".join(f"{name} {client.llen(name)}" for name in (LIGHT, TRAIN, TRAIN_GPU))
     except (redis.RedisError, OSError) as problem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -11,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -36,19 +36,18 @@ def until(true: Callable[[], bool], seconds: float) -> bool:
 class Demo:
     """One start. ``said`` is all it printed so far."""
 
-    def __init__(self, var: Path, port: int, *words: str, **more: object) -> None:
+    def __init__(self, var: Path, port: int, *words: str, module: tuple[str, ...] | None = None, **more: Any) -> None:
         self.var, self.port = var, port
         self._output = tempfile.NamedTemporaryFile("r+", encoding="utf-8")  # noqa: SIM115 - closed with the process
-        environment = os.environ | {"PYTHONPATH": str(ROOT)} | dict(more.pop("environment", {}))  # type: ignore[call-overload]
+        given = ("--var", str(var), "--port", str(port)) if module else (str(var), str(port))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.stand_in", str(var), str(port), *words],
+            [sys.executable, "-m", *(module or ("tests.faults.stand_in",)), *given, *words],
             cwd=ROOT,
-            env=environment,
             stdout=self._output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            **more,  # type: ignore[call-overload]
+            **more,
         )
 
     @property
@@ -92,7 +91,7 @@ def start(made_var: Path) -> Iterator[Callable[..., Demo]]:
     """Starts copies in ``made_var`` (or ``var=``) on free ports and ends what is left at the end."""
     started: list[Demo] = []
 
-    def start_one(*words: str, var: Path = made_var, port: int | None = None, **more: object) -> Demo:
+    def start_one(*words: str, var: Path = made_var, port: int | None = None, **more: Any) -> Demo:
         started.append(Demo(var, port or free_port(), *words, **more))
         return started[-1]
 
