@@ -120,7 +120,7 @@ def _tick(facts: CostFacts, row: CostRow, view: View) -> str:
     if view.narrow:
         return f"{plain(row.group_label, 16)}  "
     text = f"{_name(row)}   {difference_text(facts, row)}  "
-    return f"<b>{text}</b>" if row.group in (view.group, EVERYONE) else text
+    return f"› {text}" if row.group in (view.group, EVERYONE) else text
 
 
 def _upright(x: float, view: View) -> dict[str, Any]:

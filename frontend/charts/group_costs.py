@@ -354,8 +354,12 @@ def _label(line: _Line, first: tuple[float, float], start: float, height: float,
         "arrowcolor": paper.edge,
         "standoff": 4,
         "align": "right",
-        "text": f"<b>{text}</b>" if chosen else text,
-        "font": {"size": 12.5, "color": paper.ink if chosen else paper.quiet},
+        "text": text,
+        "font": {
+            "size": 12.5,
+            "color": paper.ink if chosen else paper.quiet,
+            "weight": "bold" if chosen else "normal",  # markup in the text would need inline styles
+        },
     }
 
 

@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData
 
-from backend.assets import PLOTLY_PATH
+from backend.assets import PLOTLY_PATH, PLOTLY_STYLE_PATH, plotly_style_ids
 from backend.audits import service
 from backend.datasets import service as datasets
 from backend.edge import Asker, settings_of, transaction
@@ -192,7 +192,7 @@ def audit(request: Request, principal: Asker, audit_id: str, tab: str = "cost") 
         principal,
         "audits",
         stream={"id": audit["id"], "source": f"/api/v1/events?audit={audit['id']}"} if facts else None,
-        plotly=PLOTLY_PATH,
+        plotly={"script": PLOTLY_PATH, "style": PLOTLY_STYLE_PATH, "style_ids": plotly_style_ids()},
         tab=tab if tab in TABS else "cost",
         dataset=dataset,
         claim=audit_view.claim(audit["claim"]),

@@ -21,7 +21,8 @@ async function ask() {
   asking = new AbortController();
   const part = form.querySelector("[data-forecast-part]");
   try {
-    const answer = await fetch(form.dataset.forecast, {
+    // A field named "dataset" hides form.dataset.
+    const answer = await fetch(form.getAttribute("data-forecast"), {
       method: "POST", body: new URLSearchParams(new FormData(form)), credentials: "same-origin", signal: asking.signal,
     });
     if (!answer.ok) return;
