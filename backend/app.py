@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -24,6 +26,8 @@ from backend.progress.routes import router as progress
 from backend.settings import Settings
 from backend.storage import Storage
 from frontend import pages
+
+SECRET = re.compile(r"(/sign-in/)[^/?\s]+")
 
 Handler = Callable[[int, FrameType | None], object]
 
@@ -51,11 +55,21 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.database = Database(make_engine(settings.database_url), app.state.queue)
     app.state.closing = False
     errors.install(app)
+    logging.getLogger("uvicorn.access").addFilter(HideSecrets())
     _pass_through(app, settings)
     for router in (health, catalogue, datasets, audits, progress, people, api_docs.router, assets.router):
         app.include_router(router)
     pages.install(app)
     return app
+
+
+class HideSecrets(logging.Filter):
+    """Keeps the secrets of sign-in links out of the server's log of requests."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(SECRET.sub(r"\1…", value) if isinstance(value, str) else value for value in record.args)
+        return True
 
 
 def _pass_through(app: FastAPI, settings: Settings) -> None:

@@ -12,8 +12,10 @@ from backend.queue import Queue
 
 
 def make_engine(url: str, *, pool_size: int = 10) -> Engine:
-    """A synchronous engine; dead connections are noticed before use."""
-    return create_engine(url, pool_pre_ping=True, pool_size=pool_size, max_overflow=20, pool_timeout=10)
+    """A synchronous engine; dead connections are noticed before use, and errors do not repeat stored values."""
+    return create_engine(
+        url, pool_pre_ping=True, pool_size=pool_size, max_overflow=20, pool_timeout=10, hide_parameters=True
+    )
 
 
 class Database:

@@ -24,6 +24,8 @@ from typing import Any, ClassVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
@@ -185,6 +187,15 @@ def _with(problem: ProductError, error: HTTPException) -> ProductError:
     return problem
 
 
+def from_database(error: Exception) -> ProductError:
+    """A database that is away, restarting or busy is not a fault of the request; anything else is a fault of ours."""
+    if isinstance(error, PoolTimeout | OperationalError | InterfaceError):
+        log.warning("The database did not answer (%s).", type(getattr(error, "orig", error)).__name__)
+        return NotReady("The database did not answer. Nothing was changed. Wait a moment and try again.")
+    log_fault(error)
+    return internal()
+
+
 def from_validation(error: RequestValidationError) -> ProductError:
     """Query and path parameters that the framework refused; the value itself is not repeated."""
     fields = [
@@ -245,10 +256,15 @@ def install(app: FastAPI) -> None:
     async def http(request: Request, error: Exception) -> Response:
         return answer(request, from_http(error) if isinstance(error, HTTPException) else internal())
 
+    async def database(request: Request, error: Exception) -> Response:
+        return answer(request, from_database(error))
+
     async def validation(request: Request, error: Exception) -> Response:
         return answer(request, from_validation(error) if isinstance(error, RequestValidationError) else internal())
 
     app.add_exception_handler(ProductError, product)
     app.add_exception_handler(EngineError, engine)
     app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(DBAPIError, database)
+    app.add_exception_handler(PoolTimeout, database)
     app.add_exception_handler(RequestValidationError, validation)

@@ -62,6 +62,11 @@ def recipes_of(session: Session, dataset_id: str) -> Sequence[Recipe]:
     return session.scalars(select(Recipe).where(Recipe.dataset_id == dataset_id).order_by(Recipe.version)).all()
 
 
+def lock_recipes(session: Session, dataset_id: str) -> None:
+    """Locks all versions. Whoever counts groups locks the recipe and then the dataset; so must whoever needs both."""
+    session.execute(select(Recipe.id).where(Recipe.dataset_id == dataset_id).order_by(Recipe.id).with_for_update())
+
+
 def groups_of(session: Session, recipe_id: str) -> Sequence[Group]:
     """Groups in the order of the screen, everyone first."""
     return session.scalars(select(Group).where(Group.recipe_id == recipe_id).order_by(Group.position)).all()

@@ -82,35 +82,43 @@ def receive(
     """
     require(principal, "run")
     asked = _asked_recipe({}, recipe or {})
-    row = Dataset(
+    row = _new_row(storage, settings, principal, file.file_name, name)
+    row.sample, row.asked_recipe = sample, asked or None
+    store = _Store(session, storage, row, settings.upload_limit_bytes)
+    _store_files(store, row, file, test_file)
+    body = fingerprint([row.sha256, row.test_sha256, name, recipe, sample])
+    first = first_with(session, principal, idempotency_key, ROUTE, body, row.id)
+    if first != row.id:
+        store.discard()
+        return get_dataset(session, principal, first)
+    session.add(row)
+    session.flush()
+    session.refresh(row)
+    ask(session, READ_DATASET, row.id)
+    return views.full(row, None)
+
+
+def _new_row(storage: Storage, settings: Settings, principal: Principal, file_name: str, name: str | None) -> Dataset:
+    shown = clean_name(file_name, otherwise="table.csv")
+    return Dataset(
         id=random_id(),
         team_id=principal.team_id,
         created_by=principal.person_id,
-        sample=sample,
-        file_name=clean_name(file.file_name, otherwise="table.csv"),
+        name=clean_name(name or "", otherwise=PurePath(shown).stem or "table"),
+        file_name=shown,
         file_key=storage.new_file_key(),
-        asked_recipe=asked or None,
+        asked_at=datetime.now(UTC),
         expires_at=datetime.now(UTC) + timedelta(days=settings.upload_days),
     )
-    row.name = clean_name(name or "", otherwise=PurePath(row.file_name).stem or "table")
-    store = _Store(session, storage, row, settings.upload_limit_bytes)
+
+
+def _store_files(store: _Store, row: Dataset, file: Upload, test_file: Upload | None) -> None:
     written = store.write("file", "original", file)
     row.storage_key, row.sha256, row.size_bytes = store.keys[-1], written.sha256, written.size
     if test_file is not None:
         tested = store.write("test_file", "test", test_file)
         row.test_storage_key, row.test_sha256 = store.keys[-1], tested.sha256
         row.test_file_name = clean_name(test_file.file_name, otherwise="test.csv")
-    body = fingerprint([row.sha256, row.test_sha256, name, recipe, sample])
-    first = first_with(session, principal, idempotency_key, ROUTE, body, row.id)
-    if first != row.id:
-        store.discard()
-        return get_dataset(session, principal, first)
-    row.asked_at = datetime.now(UTC)
-    session.add(row)
-    session.flush()
-    session.refresh(row)
-    ask(session, READ_DATASET, row.id)
-    return views.full(row, None)
 
 
 class _Store:
@@ -328,6 +336,7 @@ def erase(
 ) -> dict[str, Any]:
     """Destroys the key and the files, wipes the content, removes small groups, leaves a receipt. Twice does no harm."""
     require(principal, "run", "admin")
+    queries.lock_recipes(session, fetch_owned(session, principal, Dataset, dataset_id).id)
     row = fetch_owned(session, principal, Dataset, dataset_id, lock=True)
     if row.state == "erased" and row.receipt is not None:
         return row.receipt

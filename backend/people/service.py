@@ -81,7 +81,9 @@ def fetch_owned(session: Session, principal: Principal, table: type[Row], object
     columns: Any = table
     condition = columns.team_id == principal.team_id if lock else visible(principal, columns)
     found = select(table).where(columns.id == _plain(object_id), condition)
-    row = session.scalar(found.with_for_update() if lock else found)
+    if lock:
+        found = found.with_for_update().execution_options(populate_existing=True)
+    row = session.scalar(found)
     if row is None:
         raise NotFound(columns.__tablename__)
     return row
@@ -127,6 +129,13 @@ def sign_in_url(settings: Settings, secret: str) -> str:
 def link_is_open(session: Session, secret: str) -> bool:
     """Whether a link can still be redeemed. Reading changes nothing."""
     return queries.open_link(session, hashed(secret)) is not None
+
+
+def link_person(session: Session, secret: str) -> dict[str, str] | None:
+    """Name and role of whoever a link signs in, while it can be redeemed. Reading changes nothing."""
+    link = queries.open_link(session, hashed(secret))
+    person = link and queries.active_person(session, link.person_id)
+    return {"name": person.name, "role": person.role} if person else None
 
 
 def redeem_link(session: Session, secret: str) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from sqlalchemy.exc import OperationalError
+
+from backend.app import HideSecrets
 
 Client = TestClient
 
@@ -137,3 +141,19 @@ def test_the_catalogue(analyst: Client, client_of: Callable[[str], Client]) -> N
     assert [method["key"] for method in found["methods"]] == ["non-private", "dp-sgd"]
     assert {"accuracy", "loss"} <= {metric["key"] for metric in found["metrics"]}
     assert all(entry["help"] for entries in found.values() for entry in entries)
+
+
+def test_a_database_that_is_away_is_said_to_be(analyst: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise OperationalError("SELECT Amer-Indian-Eskimo", {}, Exception("gone"))
+
+    monkeypatch.setattr("backend.datasets.service.list_datasets", away)
+    answer = analyst.get("/api/v1/datasets")
+    assert answer.status_code == 503
+    assert "Eskimo" not in answer.text
+
+
+def test_sign_in_secrets_stay_out_of_the_log() -> None:
+    record = logging.LogRecord("a", 20, "", 0, '%s "%s %s"', ("127.0.0.1", "GET", "/sign-in/abc-DEF_1?x=1"), None)
+    assert HideSecrets().filter(record)
+    assert record.getMessage() == '127.0.0.1 "GET /sign-in/…?x=1"'

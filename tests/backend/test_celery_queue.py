@@ -8,11 +8,12 @@ import time
 import pytest
 
 from backend.celery_queue import PAUSE_SECONDS, CeleryQueue
+from backend.embedded.services import Services
 from backend.queue import READ_DATASET, TRAIN_GPU, TRAIN_STACK
 from worker.tasks.sweeper import queue_lengths
 
 
-def test_a_name_arrives_in_its_queue(clean_redis: str) -> None:
+def test_a_name_arrives_in_its_queue(clean_redis: str, services: Services) -> None:
     queue = CeleryQueue(clean_redis)
     queue.ping()
     queue.send(READ_DATASET, "a" * 32)
@@ -25,6 +26,7 @@ def test_a_name_arrives_in_its_queue(clean_redis: str) -> None:
     assert message["headers"]["task"] == TRAIN_STACK
     assert message["headers"]["ignore_result"]
     queue.close()
+    services.valkey.flush()
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:9/0", "redis+socket:///nowhere/valkey.sock"])

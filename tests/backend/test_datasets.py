@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -263,6 +265,10 @@ def test_groups_and_roles(analyst: Client, ready: str) -> None:
     assert 0 < everyone["smallest_detectable_cost"] < 1
     sexes = [row for row in rows if list(row["attributes"]) == ["sex"]]
     assert sum(row["test"] for row in sexes) == everyone["test"]
+    text = analyst.get(f"{PATH}/{ready}/groups.csv").text
+    assert [row["base_rate"] for row in csv.DictReader(io.StringIO(text))] == [
+        "" if row["base_rate"] is None else repr(row["base_rate"]) for row in rows
+    ]
     small = next(row for row in rows if not row["estimable"])
     assert small["reason"]
     assert small["smallest_detectable_cost"] is None
@@ -322,6 +328,7 @@ def test_a_dataset_erased_before_it_was_read_stays_erased(
         ("GET", "/samples", None, {"nobody": 401, "dpo": 200, "stranger": 200}),
         ("GET", "/{id}", None, {"nobody": 401, "dpo": 200, "auditor": 200, "admin": 200, "stranger": 404}),
         ("GET", "/{id}/groups", None, {"nobody": 401, "dpo": 200, "auditor": 200, "admin": 200, "stranger": 404}),
+        ("GET", "/{id}/groups.csv", None, {"nobody": 401, "dpo": 200, "stranger": 404}),
         ("PUT", "/{id}/recipe", {}, {"nobody": 401, "dpo": 403, "auditor": 403, "admin": 403, "stranger": 404}),
         ("PUT", "/{id}/roles", ROLES, {"nobody": 401, "dpo": 403, "auditor": 403, "admin": 403, "stranger": 404}),
         ("DELETE", "/{id}", None, {"nobody": 401, "dpo": 403, "auditor": 403, "stranger": 404, "admin": 403}),
