@@ -51,7 +51,7 @@ class Csv:
             connection = _open(text.path, limits)
             try:
                 counted = count_rows(text.path, dialect, len(names), limits.rows + 1)
-                _check_rows(counted - 1, limits)
+                _check_rows(max(counted - 1, 1), limits)
                 _load(connection, text.path, dialect, len(names), counted)
                 table, reading = _build(connection, names, dialect, asked, limits)
             finally:
