@@ -107,7 +107,7 @@ def group_label(attributes: Mapping[str, str], reading: Mapping[str, Any]) -> st
     """How a group is called on screen: ``everyone``, or ``sex: Female, race: Black`` with the recipe's labels."""
     labels = reading.get("labels", {})
     names, values = labels.get("columns", {}), labels.get("values", {})
-    shown = [f"{names.get(n, n)}: {values.get(n, {}).get(v, v)}" for n, v in attributes.items()]
+    shown = [f"{names.get(n, n)}: {values.get(n, {}).get(v, v)}" for n, v in sorted(attributes.items())]
     return ", ".join(shown) or EVERYONE
 
 
