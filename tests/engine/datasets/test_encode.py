@@ -74,7 +74,9 @@ def test_bounds_and_lists_are_those_of_the_training_part_and_say_so():
     table, roles = make_table(), make_roles()
     parts = assign_parts(table, roles, DATASET)
     age = make_encoding(table, roles, parts)["columns"][0]
-    train = [value for value, part in zip(table.column("age").numbers.tolist(), parts.tolist(), strict=True) if part == 0]
+    train = [
+        value for value, part in zip(table.column("age").numbers.tolist(), parts.tolist(), strict=True) if part == 0
+    ]
     assert (age["low"], age["high"]) == (np.nanmin(train), np.nanmax(train))
     assert age["source"] == "read from the data"
 
@@ -102,7 +104,10 @@ def test_other_rows_do_not_change_a_row():
 
 def test_labels_are_as_the_target_says():
     table = table_of(
-        category("c", ["a", "b", "c", None]), number("n", [1.0, 2.0, 3.0, None]), number("x", [0.0, 1, 2, 3]), category("g", ["f", "m", "f", "m"])
+        category("c", ["a", "b", "c", None]),
+        number("n", [1.0, 2.0, 3.0, None]),
+        number("x", [0.0, 1, 2, 3]),
+        category("g", ["f", "m", "f", "m"]),
     )
     parts = np.array([0, 1, 2, -1], dtype=np.int8)
 
@@ -151,7 +156,9 @@ def test_groups_are_counted_as_a_loop_would():
     rows = list(zip(sex, race, income, parts.tolist(), strict=True))
     women = [row for row in rows if row[0] == "Female" and row[1] == "Black"]
     group = found["sex=Female&race=Black"]
-    assert (group.train, group.validation, group.test) == tuple(sum(row[3] == part for row in women) for part in (0, 1, 2))
+    assert (group.train, group.validation, group.test) == tuple(
+        sum(row[3] == part for row in women) for part in (0, 1, 2)
+    )
     assert group.base_rate == pytest.approx(sum(row[2] == ">50K" for row in women) / len(women))
     assert group.label_counts["test"]["1"] == sum(row[2] == ">50K" and row[3] == 2 for row in women)
     assert next(iter(found)) == "everyone"
@@ -196,7 +203,8 @@ def test_small_groups_are_withheld_or_not_judged():
 
 
 def test_under_twenty_persons_nothing_can_be_estimated():
-    table = table_of(category("who", [f"p{i % 19}" for i in range(400)]), category("sex", ["m"] * 400), category("y", ["0", "1"] * 200))
+    who = category("who", [f"p{i % 19}" for i in range(400)])
+    table = table_of(who, category("sex", ["m"] * 400), category("y", ["0", "1"] * 200))
     roles = Roles(Target("y", favourable="1"), ("sex",), ("sex",), person_id="who")
     everyone = count_groups(table, roles, np.full(400, 2, dtype=np.int8), {}, Thresholds())[0]
     assert "19 persons" in everyone.reason

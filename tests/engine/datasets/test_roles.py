@@ -112,19 +112,26 @@ def test_each_mistake_is_told_at_its_field(profile, changes, field):
 
 def test_too_many_groups_of_combinations_are_refused(profile):
     cuts = {"age": list(range(20, 60, 2))}
-    assert "intersections" in errors(profile, protected=["sex", "race", "age"], cuts=cuts, intersections=[["age", "race"]])
+    assert "intersections" in errors(
+        profile, protected=["sex", "race", "age"], cuts=cuts, intersections=[["age", "race"]]
+    )
 
 
 def test_numbers_with_few_values_are_named_by_their_text(profile):
     for favourable in ("1", 1, 1.0):
-        roles, found = check_roles({"target": {"column": "grade", "favourable": favourable}, "protected": ["sex"]}, profile)
+        roles, found = check_roles(
+            {"target": {"column": "grade", "favourable": favourable}, "protected": ["sex"]}, profile
+        )
         assert found == ()
         assert roles.target.favourable == "1"
 
 
 def test_a_target_with_values_only_in_the_test_file_is_refused():
     table = table_of(
-        category("income", ["a", "b"] * 20 + ["a.", "b."] * 5), category("sex", ["f", "m"] * 25), number("x", [1.0, 2] * 25), test_rows=10
+        category("income", ["a", "b"] * 20 + ["a.", "b."] * 5),
+        category("sex", ["f", "m"] * 25),
+        number("x", [1.0, 2] * 25),
+        test_rows=10,
     )
     found = profile_table(table, {})
     assert any("Only in the test file" in note["message"] for note in found["notes"])
@@ -163,7 +170,9 @@ def test_suggested_roles_can_be_given_as_they_are():
 
 
 def test_a_survey_weight_is_no_feature():
-    table = table_of(number("fnlwgt", [float(i % 50) for i in range(ROWS)]), number("x", [float(i % 7) for i in range(ROWS)]))
+    table = table_of(
+        number("fnlwgt", [float(i % 50) for i in range(ROWS)]), number("x", [float(i % 7) for i in range(ROWS)])
+    )
     assert profile_table(table, {})["columns"][0]["role"] == "weight"
 
 
@@ -171,7 +180,14 @@ def test_a_profile_shows_labels_counts_ranges_and_missing_cells():
     table = table_of(number("SEX", [1.0, 2.0, 2.0, None]), category("job", ["b", "a", None, "b"]))
     labels = {"labels": {"columns": {"SEX": "Sex"}, "values": {"SEX": {"2": "female"}}}}
     sex, job = profile_table(table, labels)["columns"]
-    assert (sex["label"], sex["type"], sex["missing"], sex["distinct"], sex["low"], sex["high"]) == ("Sex", "number", 1, 2, 1, 2)
+    assert (sex["label"], sex["type"], sex["missing"], sex["distinct"], sex["low"], sex["high"]) == (
+        "Sex",
+        "number",
+        1,
+        2,
+        1,
+        2,
+    )
     assert sex["values"] == [{"value": "2", "label": "female", "count": 2}, {"value": "1", "label": "1", "count": 1}]
     assert (job["low"], job["values"][0]) == (None, {"value": "b", "label": "b", "count": 2})
 

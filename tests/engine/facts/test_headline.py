@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from tests.builders import make_facts
 from worker.engine.catalogue import METRICS
-from worker.engine.facts.headline import headline
+from worker.engine.facts.costs import cost_rows
+from worker.engine.facts.headline import headline, shown_epsilon
+from worker.engine.metrics.loss import LOSS
+from worker.engine.metrics.selection_rate import SELECTION_RATE
 from worker.engine.results import EVERYONE, CostRow
 
 ACCURACY = METRICS[0]
@@ -58,3 +64,43 @@ def test_before_the_rows_are_measured_the_largest_estimate_is_said_without_inter
 
 def test_partial_results_say_how_many_seeds_are_in() -> None:
     assert "3 of 5 seeds so far" in headline([ALL, replace(ROW, seeds=3)], ACCURACY, TITLES, seeds_planned=5)
+
+
+def _say(facts, metric=ACCURACY, **point):
+    return headline(cost_rows(facts, metric), metric, TITLES, seeds_planned=5, **point)
+
+
+def test_nothing_finished_says_so() -> None:
+    said = _say(make_facts(seeds=0, measured=False))
+    assert said == "No private run has finished yet, so nothing can be said about its cost."
+
+
+def test_under_three_seeds_the_interval_is_said_to_be_of_rows_only() -> None:
+    assert "2 of 5 seeds so far, 95 % interval" in _say(make_facts(seeds=2))
+    assert "(rows only)" in _say(make_facts(seeds=2))
+
+
+def test_groups_that_cannot_be_judged_are_not_named() -> None:
+    shares = {"sex=X": 0.0}
+    assert "sex: X" not in _say(make_facts(groups=(("sex=X", 12), ("sex=Male", 300)), shares=shares))
+    nobody = _say(make_facts(groups=(("sex=X", 12), ("sex=Y", 15))))
+    assert nobody.endswith("no group has enough test rows to be judged.")
+
+
+def test_a_change_has_no_cost_and_a_loss_is_in_nats() -> None:
+    facts = make_facts(shares={"sex=Female": 0.4})
+    rows = [replace(row, low=row.cost - 0.01, high=row.cost + 0.01) for row in cost_rows(facts, LOSS) if row.cost]
+    assert "nats of loss" in headline(rows, LOSS, TITLES, seeds_planned=5)
+    assert "costs" not in _say(facts, SELECTION_RATE)
+
+
+def test_the_chosen_point_is_spoken_of() -> None:
+    assert _say(make_facts(), epsilon=8.0).startswith("At epsilon 8, DP-SGD")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.99991, "1"), (1.0, "1"), (0.5, "0.5"), (3.41, "3.5"), (7.9999, "8"), (0.0312, "0.032"), (12.3, "13")],
+)
+def test_epsilon_is_rounded_up(value: float, shown: str) -> None:
+    assert shown_epsilon(value) == shown

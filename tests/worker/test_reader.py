@@ -1,0 +1,87 @@
+"""The child that reads uploads: its answer, its limits, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from worker import reader
+from worker.engine.datasets.formats.base import ReadLimits
+from worker.engine.datasets.table import from_bytes
+from worker.engine.errors import TableProblem
+from worker.reader import problem_from_json, problem_to_json, read_in_child
+
+
+def write(folder: Path, content: str, name: str = "upload.csv") -> Path:
+    path = folder / name
+    path.write_text(content, "utf-8")
+    return path
+
+
+def test_a_table_comes_back_with_reading_and_profile(tmp_path):
+    path = write(tmp_path, "sex,age\nf,1\nm,?\n")
+    found = read_in_child(path, None, {"labels": {"columns": {"sex": "Sex"}}}, ReadLimits(), tmp_path)
+    table = from_bytes(found.table)
+    assert table.column("sex").values_as_text() == ["f", "m"]
+    assert found.reading["types"] == {"sex": "category", "age": "number"}
+    assert [column["label"] for column in found.profile["columns"]] == ["Sex", "age"]
+
+
+def test_a_test_file_is_read_along(tmp_path):
+    found = read_in_child(write(tmp_path, "a\n1\n"), write(tmp_path, "a\n2\n", "test.csv"), {}, ReadLimits(), tmp_path)
+    assert from_bytes(found.table).from_test_file.tolist() == [False, True]
+
+
+def test_a_problem_comes_back_with_its_place(tmp_path):
+    with pytest.raises(TableProblem) as caught:
+        read_in_child(write(tmp_path, "a,b\n1,2\n3\n"), None, {}, ReadLimits(), tmp_path)
+    assert caught.value.row == 2
+    again = problem_from_json(json.loads(json.dumps(problem_to_json(caught.value))))
+    assert str(again) == str(caught.value)
+
+
+def test_a_reader_that_takes_too_long_is_ended_and_the_limit_named(tmp_path):
+    started = time.monotonic()
+    with pytest.raises(TableProblem) as caught:
+        read_in_child(write(tmp_path, "a\n1\n"), None, {}, ReadLimits(seconds=0.05), tmp_path)
+    assert caught.value.limit == "seconds"
+    assert time.monotonic() - started < 10
+
+
+def test_a_reader_that_needs_too_much_memory_is_ended_and_the_limit_named(tmp_path):
+    wide = "a,b\n" + "".join(f"{i:0200d}x,{i:0200d}y\n" for i in range(150_000))
+    limits = ReadLimits(memory_bytes=400_000_000, seconds=60)
+    with pytest.raises(TableProblem) as caught:
+        read_in_child(write(tmp_path, wide), None, {}, limits, tmp_path)
+    assert caught.value.limit == "memory"
+
+
+def test_the_child_sees_no_secret_of_ours(tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET_KEY", "x" * 40)
+    seen = {}
+
+    class Spy(reader.subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            seen.update(options["env"])
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr(reader.subprocess, "Popen", Spy)
+    read_in_child(write(tmp_path, "a\n1\n"), None, {}, ReadLimits(), tmp_path)
+    assert "SECRET_KEY" not in seen
+    assert "PATH" in seen
+
+
+def test_an_answer_that_never_came_is_a_problem_and_not_a_crash(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader.sys, "executable", "/bin/false")
+    with pytest.raises(TableProblem, match="could not be read"):
+        read_in_child(write(tmp_path, "a\n1\n"), None, {}, ReadLimits(), tmp_path)
+
+
+def test_no_child_is_left(tmp_path):
+    read_in_child(write(tmp_path, "a\n1\n"), None, {}, ReadLimits(), tmp_path)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
