@@ -32,7 +32,7 @@ fi
 
 cat <<'TEXT'
 Installing into .venv, once: about 100 packages at fixed versions from your package index.
-  PyTorch's CPU build: about 0.5 GB to fetch, 2 GB on disk. On Linux the plain package index
+  PyTorch's CPU build: about 0.4 GB to fetch, 1.6 GB on disk. On Linux the plain package index
   gives the CUDA build instead: about 3 GB to fetch, 7 GB on disk (docs/operations.md says how
   to choose). Both work; no GPU is needed. Nothing is fetched when it runs.
 TEXT
