@@ -32,8 +32,15 @@ def test_a_table_comes_back_with_reading_and_profile(tmp_path):
 
 
 def test_a_test_file_is_read_along(tmp_path):
-    found = read_in_child(write(tmp_path, "a\n1\n"), write(tmp_path, "a\n2\n", "test.csv"), {}, ReadLimits(), tmp_path)
-    assert from_bytes(found.table).from_test_file.tolist() == [False, True]
+    found = read_in_child(
+        write(tmp_path, "a\n1\n3\n"), write(tmp_path, "a\n2\n", "test.csv"), {}, ReadLimits(), tmp_path
+    )
+    assert from_bytes(found.table).from_test_file.tolist() == [False, False, True]
+
+
+def test_one_row_is_too_few(tmp_path):
+    with pytest.raises(TableProblem, match="only 1 row"):
+        read_in_child(write(tmp_path, "a,b\n1,2\n"), None, {}, ReadLimits(), tmp_path)
 
 
 def test_a_problem_comes_back_with_its_place(tmp_path):
@@ -47,7 +54,7 @@ def test_a_problem_comes_back_with_its_place(tmp_path):
 def test_a_reader_that_takes_too_long_is_ended_and_the_limit_named(tmp_path):
     started = time.monotonic()
     with pytest.raises(TableProblem) as caught:
-        read_in_child(write(tmp_path, "a\n1\n"), None, {}, ReadLimits(seconds=0.05), tmp_path)
+        read_in_child(write(tmp_path, "a\n1\n3\n"), None, {}, ReadLimits(seconds=0.05), tmp_path)
     assert caught.value.limit == "seconds"
     assert time.monotonic() - started < 10
 
@@ -70,7 +77,7 @@ def test_the_child_sees_no_secret_of_ours(tmp_path, monkeypatch):
             super().__init__(*arguments, **options)
 
     monkeypatch.setattr(reader.subprocess, "Popen", Spy)
-    read_in_child(write(tmp_path, "a\n1\n"), None, {}, ReadLimits(), tmp_path)
+    read_in_child(write(tmp_path, "a\n1\n3\n"), None, {}, ReadLimits(), tmp_path)
     assert "SECRET_KEY" not in seen
     assert "PATH" in seen
 
@@ -78,10 +85,10 @@ def test_the_child_sees_no_secret_of_ours(tmp_path, monkeypatch):
 def test_an_answer_that_never_came_is_a_problem_and_not_a_crash(tmp_path, monkeypatch):
     monkeypatch.setattr(reader.sys, "executable", "/bin/false")
     with pytest.raises(TableProblem, match="could not be read"):
-        read_in_child(write(tmp_path, "a\n1\n"), None, {}, ReadLimits(), tmp_path)
+        read_in_child(write(tmp_path, "a\n1\n3\n"), None, {}, ReadLimits(), tmp_path)
 
 
 def test_no_child_is_left(tmp_path):
-    read_in_child(write(tmp_path, "a\n1\n"), None, {}, ReadLimits(), tmp_path)
+    read_in_child(write(tmp_path, "a\n1\n3\n"), None, {}, ReadLimits(), tmp_path)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)

@@ -226,22 +226,22 @@ def two(folder: Path, first: str, second: str, asked=None):
 
 
 def test_rows_of_the_test_file_follow(tmp_path):
-    table, _ = two(tmp_path, "a,b\n1,x\n", "b,a\ny,2\nx,3\n")
-    assert table.row_ids.tolist() == [0, 1, 2]
-    assert table.from_test_file.tolist() == [False, True, True]
-    assert texts(table, "b") == ["x", "y", "x"]
-    assert table.column("a").numbers.tolist() == [1, 2, 3]
+    table, _ = two(tmp_path, "a,b\n1,x\n0,x\n", "b,a\ny,2\nx,3\n")
+    assert table.row_ids.tolist() == [0, 1, 2, 3]
+    assert table.from_test_file.tolist() == [False, False, True, True]
+    assert texts(table, "b") == ["x", "x", "y", "x"]
+    assert table.column("a").numbers.tolist() == [1, 0, 2, 3]
 
 
 def test_a_column_that_is_no_number_in_one_file_is_text_in_both_as_written(tmp_path):
-    table, reading = two(tmp_path, "a\n1.0\n", "a\nnone\n")
-    assert texts(table, "a") == ["1.0", "none"]
+    table, reading = two(tmp_path, "a\n1.0\n2\n", "a\nnone\n")
+    assert texts(table, "a") == ["1.0", "2", "none"]
     assert reading["types"] == {"a": "category"}
 
 
 def test_a_test_file_with_other_columns_is_refused(tmp_path):
     with pytest.raises(TableProblem, match="missing in the test file"):
-        two(tmp_path, "a,b\n1,2\n", "a\n1\n")
+        two(tmp_path, "a,b\n1,2\n3,4\n", "a\n1\n")
 
 
 def test_the_database_reaches_no_other_file(tmp_path):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from worker.engine.datasets.formats.base import Format, ReadLimits
 
 _FIRST_BYTES = 512
+FEWEST_ROWS = 2
 
 
 def read_table(
@@ -29,6 +30,11 @@ def read_table(
     Raises TableProblem if a file cannot be read or the test file has other columns than the first.
     """
     table, reading = _read_one(path, asked, limits, formats)
+    if len(table) < FEWEST_ROWS:
+        raise TableProblem(
+            f"The table has only {len(table)} row, and at least {FEWEST_ROWS} are needed to compare anything.",
+            next_step="Upload a table with a few hundred rows: fewer than 30 test rows of a group cannot be judged.",
+        )
     if test_path is None:
         return table, reading
     test, test_reading = _read_one(test_path, asked, limits, formats)
