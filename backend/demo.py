@@ -68,6 +68,8 @@ def run(options: Options, prepare: Prepare, commands: Commands) -> int:
         say(f"Counterpoise did not start. {problem}")
     except OSError as problem:
         say(f"Counterpoise did not start. {checks.explain(problem, options.var)}")
+    except KeyboardInterrupt:
+        say("Stopped before anything was started.")
     return 1
 
 
@@ -148,17 +150,37 @@ def _start_all(
     _start_servers(supervisor, stop, postgres, valkey)
     environment = demo_environment(options, postgres.url(), valkey.url())
     write_state(options, environment)
-    from backend import migrate
-
-    migrate.upgrade(postgres.url())
-    stop.check()
-    lines = prepare(Settings(**{name.lower(): value for name, value in environment.items()}), options.var)  # type: ignore[arg-type]  # strings, as from the environment
-    stop.check()
+    lines = _fill(options, environment, prepare, stop)
     children = [supervisor.start(command) for command in commands(options, place, os.environ | environment)]
     _wait_for_web(options, children[0], stop)
     say(f"Counterpoise is at {options.address} (started in {time.monotonic() - began:.1f} s; Ctrl-C stops it).")
     for line in lines:
         say(line)
+
+
+def _fill(options: Options, environment: dict[str, str], prepare: Prepare, stop: Stop) -> Sequence[str]:
+    """Bring the database to the newest schema and fill in what a first start needs."""
+    from alembic.util import CommandError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from backend import migrate
+
+    try:
+        migrate.upgrade(environment["DATABASE_URL"])
+        stop.check()
+        lines = prepare(Settings(**{name.lower(): value for name, value in environment.items()}), options.var)  # type: ignore[arg-type]  # strings, as from the environment
+        stop.check()
+    except CommandError as problem:
+        raise DemoProblem(
+            f"The data was made by a newer Counterpoise: {problem}. It lies in {options.var}. "
+            "Use that version, or another folder: `make demo VAR=/another/folder`."
+        ) from problem
+    except SQLAlchemyError as problem:
+        raise DemoProblem(
+            f"The database refused what a start needs ({type(problem.__cause__ or problem).__name__}). "
+            f"Its log is {options.var / 'log' / 'postgres.log'}. Free some disk space if it is full, and start again."
+        ) from problem
+    return lines
 
 
 def _start_servers(supervisor: Supervisor, stop: Stop, postgres: Postgres, valkey: Valkey) -> None:

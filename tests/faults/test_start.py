@@ -7,12 +7,14 @@ import resource
 import signal
 import socket
 import stat
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+from sqlalchemy import create_engine, text
 
 from backend.embedded import DemoProblem, checks
 from tests.faults.conftest import Demo, free_port, left, until
@@ -114,8 +116,6 @@ def test_a_disk_that_is_nearly_full(start: Start):
 
 def test_a_disk_that_fills_up_while_the_database_is_made(start: Start, tmp_path_factory: pytest.TempPathFactory):
     """A limit on the size of files stands for a full disk; nothing half made is left, and the next start succeeds."""
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="cpf-") as folder:
         Path(folder).chmod(0o711)
         var = Path(folder) / "var"
@@ -127,9 +127,24 @@ def test_a_disk_that_fills_up_while_the_database_is_made(start: Start, tmp_path_
         start(var=var).wait_up().end()
 
 
-def test_a_path_too_long_for_a_socket_gets_a_private_folder_which_goes(start: Start):
-    import tempfile
+def test_data_of_a_newer_version_is_refused_untouched(start: Start):
+    with tempfile.TemporaryDirectory(prefix="cpf-") as folder:
+        Path(folder).chmod(0o711)
+        var = Path(folder) / "var"
+        demo = start(var=var).wait_up()
+        address = checks.read_state(var)["environment"]["DATABASE_URL"]
+        database = create_engine(address)
+        with database.begin() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = 'from the future'"))
+        database.dispose()
+        assert demo.end() == 0
+        again = start(var=var)
+        assert again.finished() == 1
+        assert "The data was made by a newer Counterpoise" in again.said
+        assert "Traceback" not in again.said
 
+
+def test_a_path_too_long_for_a_socket_gets_a_private_folder_which_goes(start: Start):
     with tempfile.TemporaryDirectory(prefix="cpf-") as folder:
         Path(folder).chmod(0o711)
         demo = start(var=Path(folder) / ("long" * 20) / "var")
