@@ -15,15 +15,8 @@ from pathlib import Path
 
 from backend.embedded import DemoProblem, checks
 from backend.embedded.binaries import choose_postgres, valkey_server
-from backend.embedded.place import (
-    Account,
-    Place,
-    choose_place,
-    database_account,
-    may_enter,
-    outside_home,
-    reachable_program,
-)
+from backend.embedded.outside import database_home, reachable_program
+from backend.embedded.place import Place, choose_place, database_account
 from backend.embedded.postgres import Postgres
 from backend.embedded.process import Child, Command, Guardian, log_tail
 from backend.embedded.supervisor import Stop, Stopped, Supervisor
@@ -110,15 +103,17 @@ def _stop(supervisor: Supervisor, stop: Stop) -> None:
 def _place(var: Path, supervisor: Supervisor) -> Iterator[Place]:
     """Folders for this start; a private temporary one goes at the end, even if we are killed."""
     account = database_account(var)
-    notes, data, home = [], var / "postgres", var
-    if account is not None and not may_enter(account, var.parent):
-        home = outside_home(var, account)
-        data = home / "postgres"
-        notes.append(f"The account {account.name}, which runs the database, cannot enter {var}; its data is in {data}.")
-    program = _program(account, data, home, notes)
-    place = choose_place(var, program, data, account)
+    home = database_home(var, account)
+    data, notes = home / "postgres", []
+    found = choose_postgres(data)
+    program = reachable_program(account, found, home / "programs")
     if account is not None:
-        notes.append(f"The database runs as {account.name}, since it refuses to run as root.")
+        notes.append(f"The database runs as the account {account.name}, since it refuses to run as root.")
+        if home != var:
+            notes.append(f"That account cannot enter {var}, so the database is in {data}.")
+        if program != found:
+            notes.append(f"It cannot read {found}, so a copy of these programs is in {program}.")
+    place = choose_place(var, program, data, account)
     for note in (*notes, *place.notes):
         say(note)
     if place.temporary is None:
@@ -129,14 +124,6 @@ def _place(var: Path, supervisor: Supervisor) -> Iterator[Place]:
         yield place
     finally:
         checks.remove_folder(place.temporary)
-
-
-def _program(account: Account | None, data: Path, home: Path, notes: list[str]) -> Path:
-    found = choose_postgres(data)
-    program = reachable_program(account, found, home / "programs")
-    if program != found and account is not None:
-        notes.append(f"The account {account.name} cannot read {found}; a copy of its programs is in {program}.")
-    return program
 
 
 def _start_all(

@@ -6,11 +6,9 @@ mode outside the data folder is changed. What that account cannot reach gets a f
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pwd
 import re
-import shutil
 import stat
 import tempfile
 from dataclasses import dataclass
@@ -22,7 +20,6 @@ SOCKET_NAME = ".s.PGSQL.5432"
 SOCKET_PATH_LIMIT = 100
 """Bytes of a socket's path that every system takes (Linux 107, macOS 103)."""
 USUAL_ACCOUNTS = ("postgres", "nobody", "daemon")
-SYSTEM_DATA = Path("/var/lib")
 
 
 @dataclass(frozen=True)
@@ -152,6 +149,11 @@ def may_enter(account: Account, folder: Path) -> bool:
     return all(_may(account, one, stat.S_IXUSR) for one in (folder, *folder.parents))
 
 
+def may_read(account: Account, file: Path) -> bool:
+    """Whether the modes let ``account`` read ``file``."""
+    return may_enter(account, file.parent) and _may(account, file, stat.S_IRUSR)
+
+
 def _may(account: Account, path: Path, owner_bit: int) -> bool:
     try:
         status = path.stat()
@@ -162,48 +164,3 @@ def _may(account: Account, path: Path, owner_bit: int) -> bool:
     if status.st_gid == account.gid:
         return bool(status.st_mode & (owner_bit >> 3))
     return bool(status.st_mode & (owner_bit >> 6))
-
-
-def reachable_program(account: Account | None, program: Path, home: Path) -> Path:
-    """``program`` itself if ``account`` can run it, else a copy of it under ``home``."""
-    if account is None or _can_run(account, program):
-        return program
-    copy = home / program.name
-    home.mkdir(exist_ok=True)
-    home.chmod(0o711)
-    if not (copy / "complete").exists():
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(program, copy, symlinks=True)
-        _open_for_reading(copy)
-        (copy / "complete").touch()
-    return copy
-
-
-def _can_run(account: Account, program: Path) -> bool:
-    if not may_enter(account, program / "bin") or not may_enter(account, program / "share" / "postgresql"):
-        return False
-    readable = (program / "bin" / "postgres", program / "share" / "postgresql" / "postgres.bki")
-    return all(_may(account, file, stat.S_IRUSR) for file in readable)
-
-
-def _open_for_reading(folder: Path) -> None:
-    """Let everybody read the copied programs of a wheel; they are public."""
-    for path in (folder, *folder.rglob("*")):
-        if not path.is_symlink():
-            executable = path.is_dir() or path.stat().st_mode & stat.S_IXUSR
-            path.chmod(0o755 if executable else 0o644)
-
-
-def outside_home(var: Path, account: Account) -> Path:
-    """Where data and programs of a root installation lie when ``account`` cannot reach ``var``; outlives a restart."""
-    mark = hashlib.sha256(os.fsencode(var.resolve())).hexdigest()[:12]
-    parent = SYSTEM_DATA if may_enter(account, SYSTEM_DATA) and os.access(SYSTEM_DATA, os.W_OK) else Path("/var/tmp")  # noqa: S108 - the folder made is 0711 and owned by root
-    home = parent / f"counterpoise-{mark}"
-    home.mkdir(mode=0o711, exist_ok=True)
-    if home.is_symlink() or home.stat().st_uid != os.geteuid():
-        raise DemoProblem(
-            f"The folder {home} belongs to somebody else. The database cannot lie below {var}, which {account.name} "
-            "cannot enter, and this was its place. Move the project to a folder that others may enter."
-        )
-    home.chmod(0o711)
-    return home

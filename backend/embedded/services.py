@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backend.embedded.binaries import choose_postgres, valkey_server
-from backend.embedded.place import Place, choose_place, database_account, private_temporary_folder, reachable_program
+from backend.embedded.outside import reachable_program
+from backend.embedded.place import Place, choose_place, database_account, private_temporary_folder
 from backend.embedded.postgres import FAST_BUT_UNSAFE, Postgres
 from backend.embedded.process import Child, Guardian
 from backend.embedded.valkey import Valkey
