@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
@@ -70,3 +70,9 @@ def lock_recipes(session: Session, dataset_id: str) -> None:
 def groups_of(session: Session, recipe_id: str) -> Sequence[Group]:
     """Groups in the order of the screen, everyone first."""
     return session.scalars(select(Group).where(Group.recipe_id == recipe_id).order_by(Group.position)).all()
+
+
+def expired(session: Session, at_once: int = 10) -> Sequence[str]:
+    """Ids of datasets whose time is over by the database's clock, longest first."""
+    over = select(Dataset.id).where(Dataset.state != "erased", Dataset.expires_at < func.now())
+    return session.scalars(over.order_by(Dataset.expires_at).limit(at_once)).all()

@@ -343,6 +343,18 @@ def erase(
     return erasure.erase(session, storage, row, principal.person_id, settings.withheld_below)
 
 
+def erase_expired(session: Session, storage: Storage, withheld_below: int) -> int:
+    """Erases up to a few datasets whose time is over, as ``erase`` does; returns how many."""
+    count = 0
+    for dataset_id in queries.expired(session):
+        queries.lock_recipes(session, dataset_id)
+        row = session.get_one(Dataset, dataset_id, with_for_update=True, populate_existing=True)
+        if row.state != "erased":
+            erasure.erase(session, storage, row, "retention", withheld_below)
+            count += 1
+    return count
+
+
 def _why_not(state: str) -> str:
     if state == "received":
         return "The table is being read. Nothing was changed. Wait until it was read, then send this again."

@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from backend.database import Database, ask, make_engine
+from backend.datasets.service import erase_expired
 from backend.queue import COUNT_GROUPS, MEASURE_AUDIT, PLAN_AUDIT, QUEUE_OF, READ_DATASET, TRAIN_STACK
 from backend.tables import Audit, Dataset, Recipe, Stack
 from worker.tasks.context import Context
@@ -120,6 +121,7 @@ class Sweeper:
     def __init__(self, context: Context) -> None:
         self._settings = context.settings
         self._database = Database(make_engine(self._settings.database_url, pool_size=1), context.database.queue)
+        self._storage = context.storage
         self._lengths = queue_lengths(self._settings.redis_url)
         self._complaint = ""
 
@@ -133,11 +135,21 @@ class Sweeper:
             except Exception as error:  # the sweeper is what heals; nothing may end it
                 self._complain(describe(error))
 
+    def close(self) -> None:
+        """Give its connection back."""
+        self._database.engine.dispose()
+
     def sweep_once(self) -> int:
-        """Leftover files of this host, then lost jobs of all; returns how many jobs were sent again."""
+        """Leftover files of this host, lost jobs of all, datasets whose time is over; returns how many jobs were sent."""
         sweep_folders(self._settings.temporary_folder)
         with self._database.transaction() as session:
-            return sweep(session, self._lengths, self._settings.resend_seconds)
+            sent = sweep(session, self._lengths, self._settings.resend_seconds)
+        with self._database.transaction() as session:
+            if session.scalar(select(func.pg_try_advisory_xact_lock(ADVISORY_LOCK))):
+                gone = erase_expired(session, self._storage, self._settings.withheld_below)
+                if gone:
+                    logger.info("%d datasets erased: their time was over.", gone)
+        return sent
 
     def _complain(self, complaint: str) -> None:
         """The same complaint is logged once, not every few seconds."""
