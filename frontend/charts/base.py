@@ -121,6 +121,11 @@ def mark_key(row: CostRow) -> str:
     return f"{row.method}|{row.epsilon_asked:g}|{row.group}"
 
 
+def hollow(row: CostRow) -> bool:
+    """Whether a number must not be judged by itself: too few rows, as its reason says."""
+    return row.reason is not None and ("to judge" in row.reason or "cannot be computed" in row.reason)
+
+
 def plain(text: str, most: int = 200) -> str:
     """Foreign text made harmless for Plotly, which reads a little HTML in labels, and cut to ``most`` characters."""
     flat = " ".join(text.split())

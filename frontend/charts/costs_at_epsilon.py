@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from frontend.charts.base import CostFacts, Figure, Table, View, epsilon_text, mark_key, plain, quiet_layout
+from frontend.charts.base import CostFacts, Figure, Table, View, epsilon_text, hollow, mark_key, plain, quiet_layout
+from frontend.charts.cost_lines import panel_range
 from frontend.charts.cost_table import INTERVALS, cost_table, difference_text, hover_text
 from frontend.charts.group_costs import WHISKER
 from frontend.charts.theme import PAPERS, hue, veil
@@ -26,7 +27,11 @@ class CostsAtEpsilon:
     def figure(self, facts: CostFacts, view: View) -> Figure:
         rows = _sorted_rows(facts, view)
         dots = [row for row in rows if row.cost is not None][-MOST_ROWS:]
-        return {"data": [_trace(facts, dots, view)], "layout": _layout(facts, rows, dots, view)}
+        span = panel_range(
+            ((r.cost, r.low, r.high) for r in _scaled(facts, dots)), [0.0], least=1.0 if facts.percent else 0.01
+        )
+        traces = [_trace(facts, dots, view), *_beyond(_scaled(facts, dots), span, view)]
+        return {"data": traces, "layout": _layout(facts, rows, dots, view, span)}
 
     def table(self, facts: CostFacts, view: View) -> Table:
         rows = tuple(reversed(_sorted_rows(facts, view)))
@@ -38,7 +43,7 @@ class CostsAtEpsilon:
         return (
             f"{facts.method_title(view.method)}, epsilon spent {epsilon_text(spent)}. Dots: {facts.noun} in "
             f"{facts.metric_title.lower()} of each group, largest first; bars: 95 % intervals over {over}. The upright "
-            "line is everyone. Outside the guarantee: for the audit only."
+            "line is everyone; an arrowhead says that an interval runs on. Outside the guarantee: for the audit only."
         )
 
 
@@ -64,7 +69,7 @@ def _trace(facts: CostFacts, rows: list[CostRow], view: View) -> dict[str, Any]:
         "x": [(row.cost or 0.0) * scale for row in rows],
         "y": list(range(len(rows))),
         "marker": {
-            "symbol": ["circle-open" if row.reason else "circle" for row in rows],
+            "symbol": ["circle-open" if hollow(row) else "circle" for row in rows],
             "size": [12 if row.group == view.group else 9 for row in rows],
             "color": colours,
             "line": {"width": 1.5, "color": colours},
@@ -84,14 +89,50 @@ def _trace(facts: CostFacts, rows: list[CostRow], view: View) -> dict[str, Any]:
     }
 
 
-def _layout(facts: CostFacts, rows: list[CostRow], dots: list[CostRow], view: View) -> dict[str, Any]:
+def _scaled(facts: CostFacts, rows: list[CostRow]) -> list[CostRow]:
+    """The same rows in the unit of the axis."""
+
+    def times(value: float | None) -> float | None:
+        return None if value is None else value * facts.scale
+
+    return [replace(row, cost=times(row.cost), low=times(row.low), high=times(row.high)) for row in rows]
+
+
+def _beyond(rows: list[CostRow], span: tuple[float, float], view: View) -> list[dict[str, Any]]:
+    """Arrowheads where an interval runs out of the panel."""
+    low, high = span
+    points = [(high, at, "triangle-right") for at, row in enumerate(rows) if row.high is not None and row.high > high]
+    points += [(low, at, "triangle-left") for at, row in enumerate(rows) if row.low is not None and row.low < low]
+    if not points:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "interval runs on",
+            "x": [x for x, _, _ in points],
+            "y": [y for _, y, _ in points],
+            "marker": {"symbol": [s for _, _, s in points], "size": 8, "color": veil(hue(view.method, view.tone), 0.8)},
+            "cliponaxis": False,
+            "hoverinfo": "text",
+            "hovertext": "this interval runs on; the table has its end",
+        }
+    ]
+
+
+def _layout(
+    facts: CostFacts, rows: list[CostRow], dots: list[CostRow], view: View, span: tuple[float, float]
+) -> dict[str, Any]:
     paper = PAPERS[view.tone]
     layout = quiet_layout(view.tone, 74 + ROW_HEIGHT * max(len(dots), 1))
     layout["margin"] = {"l": 8, "r": 12, "t": 6, "b": 50}
     unit = "percentage points" if facts.percent else "nats"
     layout["xaxis"] = {
+        "range": list(span),
         "title": {
-            "text": f"{facts.noun} in {plain(facts.metric_title).lower()}, {unit}",
+            "text": f"{facts.noun}, {unit}"
+            if view.narrow
+            else f"{facts.noun} in {plain(facts.metric_title).lower()}, {unit}",
             "font": {"size": 13},
             "standoff": 10,
         },

@@ -47,7 +47,11 @@ def epsilon_axes(low: float, high: float, tone: Tone, *, narrow: bool) -> dict[s
             "domain": [0.0, 0.84 if narrow else RIGHT],
             "tickvals": list(shown),
             "ticktext": [f"{tick:g}" for tick in shown],
-            "title": {"text": "epsilon spent", "standoff": 26 if narrow else 8, "font": {"size": 13}},
+            "title": {
+                "text": "privacy: epsilon spent" if narrow else "epsilon spent",
+                "standoff": 26 if narrow else 8,
+                "font": {"size": 13},
+            },
             "linecolor": paper.edge,
             "showline": True,
         },
@@ -77,6 +81,6 @@ def end_words(tone: Tone, *, narrow: bool) -> list[dict[str, Any]]:
         "font": quiet,
     }
     return [
-        {**common, "x": 0, "xanchor": "left", "text": "← stronger privacy"},
-        {**common, "x": 1, "xanchor": "right", "text": "weaker privacy →"},
+        {**common, "x": 0, "xanchor": "left", "text": "← stronger" if narrow else "← stronger privacy"},
+        {**common, "x": 1, "xanchor": "right", "text": "weaker →" if narrow else "weaker privacy →"},
     ]

@@ -11,17 +11,17 @@ from math import log10
 from typing import Any
 
 from frontend.charts import epsilon_axis
-from frontend.charts.base import CostFacts, Figure, Table, View, mark_key, plain, quiet_layout, shown_groups
+from frontend.charts.base import CostFacts, Figure, Table, View, hollow, mark_key, plain, quiet_layout, shown_groups
+from frontend.charts.cost_lines import Line, heights
 from frontend.charts.cost_table import INTERVALS, cost_table, hover_text, level
 from frontend.charts.labels import apart
-from frontend.charts.theme import MARKS, PAPERS, dash, hue, veil
-from worker.engine.results import EVERYONE, CostRow
+from frontend.charts.theme import PAPERS, dash, hue, veil
+from worker.engine.results import EVERYONE
 
 HEIGHT = 440
 NARROW_HEIGHT = 400
 TOP, BOTTOM = 34, 64
-STEP_APART = 0.011
-"""Decades by which neighbouring groups are set apart, so that whiskers do not hide each other."""
+
 
 WHISKER = {"sampling": 1.0, "seeds": 3.0, "both": 1.5}
 
@@ -36,11 +36,12 @@ class GroupCosts:
 
     def figure(self, facts: CostFacts, view: View) -> Figure:
         groups = shown_groups(facts, view.groups)
-        lines = [_Line.of(facts, view, group, at, len(groups)) for at, group in enumerate(groups)]
-        low, high = _heights(facts, view, groups)
+        lines = [Line.of(facts, view, group, at, len(groups)) for at, group in enumerate(groups)]
+        low, high = heights(facts, view, groups)
         traces = [_ribbon(line, view) for line in lines if line.group == view.group and line.has_interval]
         traces += [_trace(facts, line, view) for line in lines]
         traces += _no_dp(facts, lines, view)
+        traces += _beyond(lines, view, low, high)
         return {"data": traces, "layout": _layout(facts, view, lines, low, high)}
 
     def table(self, facts: CostFacts, view: View) -> Table:
@@ -61,7 +62,8 @@ class GroupCosts:
         parts = [
             f"{facts.method_title(view.method)}. {what}, on test rows.",
             f"Whiskers: 95 % intervals over {over}, {seeds} {'seed' if seeds == 1 else 'seeds'}.",
-            "Marks of one epsilon are set slightly apart. Hollow marks: not enough to judge.",
+            "Marks of one epsilon are set slightly apart. An arrowhead: the interval runs on, see the table. "
+            "Hollow marks: not enough to judge.",
             "Computed on raw rows, outside the guarantee: for the audit only.",
         ]
         if seeds < 3 and facts.interval != "sampling":
@@ -69,83 +71,37 @@ class GroupCosts:
         return " ".join(parts)
 
 
-@dataclass(frozen=True)
-class _Line:
-    """One group of a panel, ready to draw: heights are in points, or in the metric's own unit."""
-
-    group: str
-    label: str
-    n: int
-    mark: str
-    rows: tuple[CostRow, ...]
-    x: tuple[float, ...]
-    y: tuple[float | None, ...]
-    low: tuple[float | None, ...]
-    high: tuple[float | None, ...]
-
-    @classmethod
-    def of(cls, facts: CostFacts, view: View, group: str, at: int, count: int) -> _Line:
-        rows = tuple(row for row in facts.of(view.method, group) if row.epsilon_spent)
-        nudge = 10 ** ((at - (count - 1) / 2) * STEP_APART)
-        ends = [_ends(facts, view, row) for row in rows]
-        return cls(
-            group=group,
-            label=rows[0].group_label if rows else group,
-            n=rows[0].n if rows else 0,
-            mark=MARKS[at % len(MARKS)],
-            rows=rows,
-            x=tuple((row.epsilon_spent or 0.0) * nudge for row in rows),
-            y=tuple(height for height, _, _ in ends),
-            low=tuple(low for _, low, _ in ends),
-            high=tuple(high for _, _, high in ends),
-        )
-
-    @property
-    def has_interval(self) -> bool:
-        return sum(value is not None for value in self.low) > 1
-
-    @property
-    def first(self) -> tuple[float, float] | None:
-        """Where the line starts at its strongest privacy."""
-        return next(((x, y) for x, y in zip(self.x, self.y, strict=True) if y is not None), None)
+def _beyond(lines: list[Line], view: View, low: float, high: float) -> list[dict[str, Any]]:
+    """Arrowheads where an interval runs out of the panel; the table has its end."""
+    points = [(x, high, "triangle-up") for line in lines for x, end in _pairs(line.x, line.high) if end > high]
+    points += [(x, low, "triangle-down") for line in lines for x, end in _pairs(line.x, line.low) if end < low]
+    if not points:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "interval runs on",
+            "x": [x for x, _, _ in points],
+            "y": [y for _, y, _ in points],
+            "marker": {"symbol": [s for _, _, s in points], "size": 7, "color": veil(hue(view.method, view.tone), 0.6)},
+            "cliponaxis": False,
+            "hoverinfo": "text",
+            "hovertext": "this interval runs on; the table has its end",
+        }
+    ]
 
 
-def _ends(facts: CostFacts, view: View, row: CostRow) -> tuple[float | None, float | None, float | None]:
-    """Height, lower and upper end of a row. Around a level, the interval is that of its cost."""
-    if row.cost is None:
-        return None, None, None
-    low, high = row.low, row.high
-    if not view.absolute:
-        return tuple(None if value is None else value * facts.scale for value in (row.cost, low, high))  # type: ignore[return-value] # three in, three out
-    if row.value is None:
-        return None, None, None
-    height = row.value * facts.scale
-    if low is None or high is None:
-        return height, None, None
-    down, up = (row.cost - low) * facts.scale, (high - row.cost) * facts.scale
-    return (height, height - up, height + down) if facts.direction == "higher" else (height, height - down, height + up)
+def _pairs(x: tuple[float, ...], ends: tuple[float | None, ...]) -> list[tuple[float, float]]:
+    return [(at, end) for at, end in zip(x, ends, strict=True) if end is not None]
 
 
-def _heights(facts: CostFacts, view: View, groups: tuple[str, ...]) -> tuple[float, float]:
-    """One range for all panels, so that methods can be compared by eye; a cost axis always holds zero."""
-    values: list[float] = [] if view.absolute else [0.0]
-    for row in facts.rows:
-        if row.group in groups and row.epsilon_asked is not None:
-            values += [value for value in _ends(facts, view, row) if value is not None]
-            if view.absolute and row.baseline is not None:
-                values.append(row.baseline * facts.scale)
-    least = 1.0 if facts.percent else 0.01
-    low, high = min(values, default=0.0), max(values, default=least)
-    room = max(high - low, least) * 0.06
-    return low - room, high + room
-
-
-def _trace(facts: CostFacts, line: _Line, view: View) -> dict[str, Any]:
+def _trace(facts: CostFacts, line: Line, view: View) -> dict[str, Any]:
     """Line and marks of one group. ``customdata`` holds the key of the table row and the exact numbers."""
     paper = PAPERS[view.tone]
     colour = paper.ink if line.group == EVERYONE else hue(view.method, view.tone)
     dim = view.group is not None and line.group not in (view.group, EVERYONE)
-    symbols = [line.mark if not row.reason else f"{line.mark}-open" for row in line.rows]
+    symbols = [f"{line.mark}-open" if hollow(row) else line.mark for row in line.rows]
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -163,9 +119,9 @@ def _trace(facts: CostFacts, line: _Line, view: View) -> dict[str, Any]:
             "symbol": symbols,
             "size": 9,
             "color": colour,
-            "line": {"width": 1.5, "color": [paper.paper if not row.reason else colour for row in line.rows]},
+            "line": {"width": 1.5, "color": [colour if hollow(row) else paper.paper for row in line.rows]},
         },
-        "error_y": _whiskers(line, colour, WHISKER.get(facts.interval, 1.5)),
+        "error_y": _whiskers(line, colour, WHISKER.get(facts.interval, 1.5), line.group in (view.group, EVERYONE)),
         "customdata": [
             [mark_key(row), row.epsilon_spent, row.cost, row.low, row.high, row.value, row.baseline]
             for row in line.rows
@@ -175,7 +131,7 @@ def _trace(facts: CostFacts, line: _Line, view: View) -> dict[str, Any]:
     }
 
 
-def _whiskers(line: _Line, colour: str, thickness: float) -> dict[str, Any]:
+def _whiskers(line: Line, colour: str, thickness: float, bold: bool) -> dict[str, Any]:
     up = [None if h is None or y is None else h - y for h, y in zip(line.high, line.y, strict=True)]
     down = [None if w is None or y is None else y - w for w, y in zip(line.low, line.y, strict=True)]
     return {
@@ -183,13 +139,13 @@ def _whiskers(line: _Line, colour: str, thickness: float) -> dict[str, Any]:
         "symmetric": False,
         "array": up,
         "arrayminus": down,
-        "color": veil(colour, 0.75),
+        "color": veil(colour, 0.75 if bold else 0.42),
         "thickness": thickness,
         "width": 0,
     }
 
 
-def _ribbon(line: _Line, view: View) -> dict[str, Any]:
+def _ribbon(line: Line, view: View) -> dict[str, Any]:
     """The interval of the chosen group as a band."""
     whole = [(x, w, h) for x, w, h in zip(line.x, line.low, line.high, strict=True) if w is not None and h is not None]
     return {
@@ -205,7 +161,7 @@ def _ribbon(line: _Line, view: View) -> dict[str, Any]:
     }
 
 
-def _no_dp(facts: CostFacts, lines: list[_Line], view: View) -> list[dict[str, Any]]:
+def _no_dp(facts: CostFacts, lines: list[Line], view: View) -> list[dict[str, Any]]:
     """The broken-off column: each group's level without DP, or the one zero that every cost is measured from."""
     paper = PAPERS[view.tone]
     base: dict[str, Any] = {
@@ -238,7 +194,7 @@ def _no_dp(facts: CostFacts, lines: list[_Line], view: View) -> list[dict[str, A
     return traces
 
 
-def _layout(facts: CostFacts, view: View, lines: list[_Line], low: float, high: float) -> dict[str, Any]:
+def _layout(facts: CostFacts, view: View, lines: list[Line], low: float, high: float) -> dict[str, Any]:
     paper = PAPERS[view.tone]
     height = NARROW_HEIGHT + 22 * len(lines) if view.narrow else HEIGHT
     bottom = BOTTOM + (18 + 22 * len(lines) if view.narrow else 0)
@@ -311,7 +267,7 @@ def _zero_line(view: View) -> dict[str, Any]:
     }
 
 
-def _labels(lines: list[_Line], view: View, left: float, low: float, high: float) -> list[dict[str, Any]]:
+def _labels(lines: list[Line], view: View, left: float, low: float, high: float) -> list[dict[str, Any]]:
     """A label at the strongest-privacy end of each line; groups without a number are named below, with the reason."""
     drawn = [(line, line.first) for line in lines if line.first]
     per_pixel = (high - low) / (HEIGHT - TOP - BOTTOM)
@@ -332,7 +288,7 @@ def _labels(lines: list[_Line], view: View, left: float, low: float, high: float
     return labels
 
 
-def _label(line: _Line, first: tuple[float, float], start: float, height: float, view: View) -> dict[str, Any]:
+def _label(line: Line, first: tuple[float, float], start: float, height: float, view: View) -> dict[str, Any]:
     """Text at the left with a hair to the mark it names. Coordinates on the log axis are powers of ten."""
     paper = PAPERS[view.tone]
     chosen = line.group in (view.group, EVERYONE)

@@ -50,9 +50,10 @@ class FormParam:
 def form_params() -> list[FormParam]:
     """Training parameters, then those of each method, in the order of the catalogue."""
     found = [_field(f"training.{param.key}", param.title, param) for param in TRAINING_PARAMS]
+    shared = [param.title for method in catalogue.METHODS for param in method.params]
     for method in catalogue.METHODS:
         for param in method.params:
-            title = param.title if method.title.lower() in param.title.lower() else f"{param.title} ({method.title})"
+            title = param.title if shared.count(param.title) == 1 else f"{param.title} ({method.title})"
             found.append(_field(f"parameters.{method.key}.{param.key}", title, param))
     return found
 

@@ -15,6 +15,9 @@ from worker.engine.facts.costs import BASELINE
 
 Audit = Mapping[str, Any]
 FEWEST_SECONDS = 2.0
+TRUSTED_SHARE = 0.1
+"""Share of the steps after which the pace is believed more than the forecast."""
+
 ACTIVE = ("planning", "queued", "running")
 
 
@@ -44,14 +47,13 @@ def list_sentence(items: list[dict[str, Any]], filtered: bool) -> str:
     unfinished = [item for item in items if item["state"] in ("stopped", "failed")]
     parts = []
     if running:
-        parts.append(f"{words.plural(len(running), 'audit')} under way")
+        parts.append(f"{len(running)} under way")
     if unfinished:
         parts.append(f"{len(unfinished)} stopped or failed")
     done = sum(item["state"] == "finished" for item in items)
     if done:
         parts.append(f"{done} finished")
-    said = words.listed(parts)
-    return f"{said[:1].upper()}{said[1:]}."
+    return f"{words.plural(len(items), 'audit')}: {words.listed(parts)}."
 
 
 def opening(audit: Audit, sentence: str) -> str:
@@ -61,10 +63,10 @@ def opening(audit: Audit, sentence: str) -> str:
         return "The noise that each epsilon needs is being found."
     if state == "erased":
         return "This audit was erased."
-    return sentence
+    return words.true_minus(sentence)
 
 
-def progress(audit: Audit, seconds_left: float | None) -> dict[str, Any]:
+def progress(audit: Audit, left: str) -> dict[str, Any]:
     """How far an audit is, and honestly how long it will still take."""
     runs = audit["runs"]
     total, finished = runs["total"], runs["finished"] + runs["diverged"]
@@ -73,9 +75,24 @@ def progress(audit: Audit, seconds_left: float | None) -> dict[str, Any]:
     return {
         "share": min(max(share, 0.0), 1.0),
         "words": _progress_words(state, finished, total),
-        "left": _left(state, seconds_left),
+        "left": left,
         "resumable": state == "stopped" or (state == "failed" and total > finished),
     }
+
+
+def time_left(audit: Audit, now: datetime) -> str:
+    """How long it will still take, and what that is judged by: the forecast at first, then the pace so far."""
+    if audit["state"] == "planning":
+        return "This takes seconds for an epsilon that was never asked for, and none for one that was."
+    done, total = audit["steps_done"], audit["steps_total"]
+    share = done / total if total else 0.0
+    pace = seconds_left(audit, now) if share >= TRUSTED_SHARE else None
+    if pace is not None:
+        return f"{words.span(pace).capitalize()} left, by the pace so far."
+    forecast = (audit.get("forecast") or {}).get("seconds")
+    if forecast is None:
+        return "The time left is known once the first steps are done."
+    return f"{words.span(forecast * (1 - share)).capitalize()} left, by the forecast."
 
 
 def seconds_left(audit: Audit, now: datetime) -> float | None:
@@ -99,14 +116,6 @@ def _progress_words(state: str, finished: int, total: int) -> str:
     )
 
 
-def _left(state: str, seconds: float | None) -> str:
-    if state == "planning":
-        return "This takes seconds for an epsilon that was never asked for, and none for one that was."
-    if seconds is None:
-        return "The time left is known once the first steps are done."
-    return f"{words.span(seconds).capitalize()} left, judged by the pace so far."
-
-
 def claim(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The claim box: unit, adjacency, delta, the three epsilons with their reasons."""
     if not found:
@@ -115,7 +124,7 @@ def claim(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     three: Mapping[str, Mapping[str, Any]] = found.get("epsilons") or {}
     note = f" {found['delta_note']}" if found.get("delta_note") else ""
     others: list[dict[str, Any]] = [
-        {"title": "In one sentence", "text": found.get("sentence")},
+        {"title": "In one sentence", "text": words.small(str(found.get("sentence") or ""))},
         {"title": "Mechanism", "text": _mechanism(mechanism)},
         {"title": "Accounting", "text": found.get("accounting")},
         {"title": "Covered", "text": found.get("covered")},
@@ -124,11 +133,17 @@ def claim(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {
         "unit": f"one {found['unit']}, of {found['units']:,} in the training part",
         "adjacency": found["adjacency"],
-        "delta": f"{found['delta']:g}; times n: {found['delta_times_units']:.2g}.{note}",
-        "epsilons": [{"title": f"Epsilon: {one['what']}", "text": _epsilon_words(one)} for one in three.values()],
+        "delta": words.small(f"{found['delta']:g}; times n: {found['delta_times_units']:.2g}.{note}"),
+        "epsilons": [{"title": f"Epsilon: {one['what']}", "text": _epsilon_words(one)} for one in _ordered(three)],
         "others": [row for row in others if row["text"]],
         "open": list(found.get("open_items") or ()),
     }
+
+
+def _ordered(three: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The three epsilons from the narrowest claim to the widest, whatever order they were stored in."""
+    order = ("one_run", "choice_paid", "all_runs")
+    return [three[key] for key in (*order, *(key for key in three if key not in order)) if key in three]
 
 
 def _epsilon_words(one: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from backend.datasets import service as datasets
 from backend.edge import Asker, settings_of, transaction
 from backend.errors import Conflict, InputProblem, NotFound
 from backend.people.service import Principal, require
-from frontend.pages import audit_form, audit_list, audit_view, cost_view
+from frontend.pages import audit_form, audit_list, audit_view, cost_view, words
 from frontend.pages.dataset_view import may_run
 from frontend.pages.datasets import sample_lines
 from frontend.pages.rendering import page, part
@@ -95,8 +95,8 @@ def _new_page(
         problem=problem,
         forecast=forecast,
         expert_open=any(name.startswith(("training.", "parameters.", "delta", "other", "name")) for name in errors),
-        delta_default="" if delta is None else f"{delta:g}",
-        delta_hint=audit_form.DELTA.format("" if delta is None else f"{delta:g}, "),
+        delta_default="" if delta is None else words.small(f"{delta:g}"),
+        delta_hint=audit_form.DELTA.format("" if delta is None else words.small(f"{delta:g}, ")),
         **audit_form.catalogue_fields(),
     )
 
@@ -169,7 +169,7 @@ def _opening(request: Request, audit: dict[str, Any], facts: AuditFacts | None) 
 
 
 def _progress(principal: Principal, audit: dict[str, Any]) -> dict[str, Any]:
-    left = audit_view.seconds_left(audit, datetime.now(UTC))
+    left = audit_view.time_left(audit, datetime.now(UTC))
     return {
         "audit": audit_view.shown(audit),
         "progress": audit_view.progress(audit, left),

@@ -100,7 +100,8 @@ def sentence(dataset: Dataset, groups: list[dict[str, Any]]) -> str:
     judged = [group for group in groups if group["estimable"] and not group["everyone"]]
     rates = [(group["base_rate"], group["label"]) for group in judged if group["base_rate"] is not None]
     count = words.plural(len(groups) - 1, "group")
-    said = f"A table of {rows} with {count}, {len(judged)} of them large enough to be judged."
+    large = "all" if len(judged) == len(groups) - 1 else f"{len(judged)} of them"
+    said = f"A table of {rows} with {count}, {large} large enough to be judged."
     if len(rates) > 1:
         low, high = min(rates), max(rates)
         said += f" The base rate runs from {words.percent(low[0])} ({low[1]}) to {words.percent(high[0])} ({high[1]})."

@@ -151,7 +151,7 @@ def fields(
             **column,
             "role": role_of[at],
             "sample": _sample(column),
-            "reason": column.get("reason") or "",
+            "reason": _reason(column, role_of[at], suggested if roles is None else None),
         }
         for at, column in enumerate(profile["columns"])
     ]
@@ -161,7 +161,16 @@ def fields(
         "cuts": _cut_fields(columns, chosen, form),
         "pairs": _pair_fields(columns, chosen),
         "role_choices": ROLE_CHOICES,
+        "reasons": any(column["reason"] for column in columns),
     }
+
+
+def _reason(column: Mapping[str, Any], role: str, suggested: Mapping[str, Any] | None) -> str:
+    """Why a role stands in the form: the guess's reason, unless the suggestion went another way."""
+    guessed = str(column.get("role") or "").replace(" ", "_")
+    if role == guessed or suggested is None:
+        return str(column.get("reason") or "")
+    return "Suggested for this table."
 
 
 def _whole(suggested: Mapping[str, Any] | None, profile: Profile) -> dict[str, Any]:

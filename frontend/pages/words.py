@@ -49,7 +49,17 @@ def figure(value: float | None) -> str:
         return NONE
     if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}"
-    return f"{value:.3g}"
+    return small(f"{value:.3g}")
+
+
+def small(text: str) -> str:
+    """A power of ten without its leading zero: 1e-6, not 1e-06."""
+    return re.sub(r"(?<=\de-)0(?=\d)", "", text)
+
+
+def true_minus(text: str) -> str:
+    """Text in which a hyphen before a figure is a minus."""
+    return re.sub(r"(?<![\w)\]-])-(?=\d)", "\u2212", text)
 
 
 def epsilon(value: float | None) -> str:

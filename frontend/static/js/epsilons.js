@@ -1,12 +1,13 @@
 // Epsilons as ticks on a logarithmic axis that can be dragged, or moved with the arrow keys. The text field stays the truth.
 
-const LOW = Math.log10(0.05), HIGH = Math.log10(40), LEFT = 16, RIGHT = 624, MIDDLE = 46;
+const LOW = Math.log10(0.05), HIGH = Math.log10(40), LEFT = 16, MIDDLE = 46;
+let width = 640;
 const TICKS = [0.1, 0.3, 1, 3, 10, 30];
 const field = document.querySelector("input[name=epsilons]");
 const box = document.querySelector("[data-epsilons]");
 
-const place = (epsilon) => LEFT + ((Math.log10(epsilon) - LOW) / (HIGH - LOW)) * (RIGHT - LEFT);
-const epsilonAt = (x) => 10 ** (LOW + ((Math.min(Math.max(x, LEFT), RIGHT) - LEFT) / (RIGHT - LEFT)) * (HIGH - LOW));
+const place = (epsilon) => LEFT + ((Math.log10(epsilon) - LOW) / (HIGH - LOW)) * (width - 2 * LEFT);
+const epsilonAt = (x) => 10 ** (LOW + ((Math.min(Math.max(x, LEFT), width - LEFT) - LEFT) / (width - 2 * LEFT)) * (HIGH - LOW));
 const tidy = (epsilon) => Number(epsilon.toPrecision(2));
 const values = () => field.value.split(/[\s,;]+/).filter(Boolean).map(Number);
 
@@ -41,7 +42,7 @@ function handle(svg, epsilon, index) {
   });
   dot.addEventListener("pointerdown", (event) => {
     event.preventDefault();
-    const at = (e) => ((e.clientX - svg.getBoundingClientRect().left) / svg.getBoundingClientRect().width) * 640;
+    const at = (e) => ((e.clientX - svg.getBoundingClientRect().left) / svg.getBoundingClientRect().width) * width;
     const drag = (e) => move(index, epsilonAt(at(e)));
     addEventListener("pointermove", drag);
     addEventListener("pointerup", () => removeEventListener("pointermove", drag), { once: true });
@@ -50,13 +51,14 @@ function handle(svg, epsilon, index) {
 }
 
 function draw(focus) {
-  const svg = element("svg", { class: "axis", viewBox: "0 0 640 96", role: "group", "aria-label": "Epsilons on a logarithmic axis" });
-  svg.append(element("line", { class: "rule", x1: LEFT, x2: RIGHT, y1: MIDDLE, y2: MIDDLE }));
+  width = Math.max(280, Math.min(640, box.clientWidth));
+  const svg = element("svg", { class: "axis", viewBox: `0 0 ${width} 96`, role: "group", "aria-label": "Epsilons on a logarithmic axis" });
+  svg.append(element("line", { class: "rule", x1: LEFT, x2: width - LEFT, y1: MIDDLE, y2: MIDDLE }));
   for (const tick of TICKS) {
     svg.append(element("line", { class: "rule", x1: place(tick), x2: place(tick), y1: MIDDLE, y2: MIDDLE + 12 }));
     svg.append(element("text", { class: "tick", x: place(tick), y: MIDDLE + 27 }, tick));
   }
-  svg.append(element("text", { x: LEFT, y: 94 }, "← stronger privacy"), element("text", { class: "end", x: RIGHT, y: 94 }, "weaker privacy →"));
+  svg.append(element("text", { x: LEFT, y: 94 }, "← stronger privacy"), element("text", { class: "end", x: width - LEFT, y: 94 }, "weaker privacy →"));
   values().forEach((epsilon, index) => { if (epsilon > 0) handle(svg, epsilon, index); });
   box.replaceChildren(svg);
   if (focus !== undefined) svg.querySelectorAll(".handle")[focus]?.focus();
@@ -65,5 +67,6 @@ function draw(focus) {
 if (field && box) {
   box.hidden = false;
   field.addEventListener("input", (event) => { if (event.isTrusted) draw(); });
+  addEventListener("resize", () => draw());
   draw();
 }
