@@ -158,7 +158,8 @@ def epsilon_text(value: float | None) -> str:
         return "0"
     places = 2 - floor(log10(value))
     factor = 10.0**places
-    return f"{ceil(round(value * factor, 6)) / factor:.{max(places, 0)}f}".rstrip("0").rstrip(".")
+    text = f"{ceil(round(value * factor, 6)) / factor:.{max(places, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def shown_groups(facts: CostFacts, groups: tuple[str, ...]) -> tuple[str, ...]:

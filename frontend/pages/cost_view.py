@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from frontend.charts.catalogue import CHARTS
-from frontend.pages.selection import INTERVAL_WORDS, VIEWS, Selection, titles
+from frontend.pages.selection import ALL, INTERVAL_WORDS, VIEWS, Selection, titles
 from worker.engine import catalogue
 from worker.engine.facts.costs import INTERVALS
 from worker.engine.results import AuditFacts
@@ -43,7 +43,7 @@ def _choices(audit: AuditFacts, chosen: Selection) -> dict[str, list[tuple[str, 
         "interval": [(key, INTERVAL_WORDS[key]) for key in INTERVALS],
         "method": [("", "all methods"), *((key, named.get(key, key)) for key in chosen.facts.methods)],
         "epsilon": [(f"{epsilon:g}", f"{epsilon:g}") for epsilon in grid],
-        "by": [(key, key or "all attributes") for key in chosen.sets],
+        "by": [(key, "all attributes" if key == ALL else key) for key in chosen.sets],
         "group": [("", "none"), *((group.key, group.label) for group in audit.groups)],
         "view": list(VIEWS),
     }

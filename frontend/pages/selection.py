@@ -18,6 +18,8 @@ from worker.engine.results import EVERYONE, AuditFacts, GroupFacts
 INTERVAL_WORDS: dict[str, str] = {"both": "rows and seeds", "sampling": "rows", "seeds": "seeds"}
 VIEWS = (("cost", "Cost against no DP"), ("value", "The metric itself"))
 FAVOURITE_EPSILON = 1.0
+ALL = "*"
+"""Groups by all attributes together."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class Selection:
             "method": self.method,
             "epsilon": f"{self.epsilon:g}" if self.asked.epsilon and self.epsilon else None,
             "group": self.group,
-            "by": self.by if self.asked.by else None,
+            "by": self.by if self.asked.by == self.by else None,
             "view": "value" if self.asked.absolute else None,
             "page": self.page if self.page > 1 else None,
         }
@@ -144,9 +146,9 @@ class Selection:
 
 
 def attribute_sets(groups: tuple[GroupFacts, ...]) -> tuple[str, ...]:
-    """The attributes that groups are made by, as keys; the empty one means all of them together."""
+    """The attributes that groups are made by, as keys; ``ALL`` comes first."""
     found = dict.fromkeys(set_of(group) for group in groups if group.key != EVERYONE)
-    return ("", *found) if len(found) > 1 else ("",)
+    return (ALL, *found) if len(found) > 1 else (ALL,)
 
 
 def set_of(group: GroupFacts) -> str:
@@ -155,12 +157,12 @@ def set_of(group: GroupFacts) -> str:
 
 
 def _usual_set(groups: tuple[GroupFacts, ...], sets: tuple[str, ...]) -> str:
-    return "" if len(groups) <= MOST_GROUPS or len(sets) < 2 else sets[1]
+    return ALL if len(groups) <= MOST_GROUPS or len(sets) < 2 else sets[1]
 
 
 def group_pages(groups: tuple[GroupFacts, ...], by: str) -> tuple[tuple[GroupFacts, ...], ...]:
     """Groups for one panel at a time: everyone is in all of them, and takes one place."""
-    chosen = [group for group in groups if group.key != EVERYONE and (not by or set_of(group) == by)]
+    chosen = [group for group in groups if group.key != EVERYONE and (by == ALL or set_of(group) == by)]
     at_once = MOST_GROUPS - 1
     return tuple(tuple(chosen[at : at + at_once]) for at in range(0, len(chosen), at_once))
 
