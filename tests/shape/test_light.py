@@ -36,9 +36,7 @@ def test_the_web_process_never_loads_torch() -> None:
 
 
 def test_every_job_name_has_a_task_and_every_task_a_name() -> None:
-    names = {
-        value for key, value in vars(queue).items() if key.isupper() and isinstance(value, str) and "." in value
-    }
+    names = {value for key, value in vars(queue).items() if key.isupper() and isinstance(value, str) and "." in value}
     ask = (
         "import os\n"
         "os.environ.update(MODE='demo', DATABASE_URL='postgresql+psycopg:///none', REDIS_URL='redis://localhost/0')\n"
