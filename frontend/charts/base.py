@@ -174,7 +174,7 @@ def quiet_layout(tone: Tone, height: int) -> dict[str, Any]:
     """Layout that all charts share: no ground, one family, no legend, no bar of buttons' worth of margins."""
     paper = PAPERS[tone]
     return {
-        "paper_bgcolor": "rgba(0,0,0,0)",
+        "paper_bgcolor": paper.paper,
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": FONT, "size": 13, "color": paper.ink},
         "height": height,

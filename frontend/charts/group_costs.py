@@ -21,6 +21,8 @@ from worker.engine.results import EVERYONE
 HEIGHT = 440
 NARROW_HEIGHT = 400
 TOP, BOTTOM = 34, 64
+SIZES = {"star": 12, "triangle-up": 11, "triangle-down": 11, "cross": 10}
+"""Marks that look smaller than they are."""
 
 
 WHISKER = {"sampling": 1.0, "seeds": 3.0, "both": 1.5}
@@ -105,7 +107,7 @@ def _trace(facts: CostFacts, line: Line, view: View) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": plain(line.label, 60),
+        "name": f"{plain(line.label, 60)}, n = {line.n:,}",
         "meta": {"group": line.group},
         "x": list(line.x),
         "y": list(line.y),
@@ -117,7 +119,7 @@ def _trace(facts: CostFacts, line: Line, view: View) -> dict[str, Any]:
         },
         "marker": {
             "symbol": symbols,
-            "size": 9,
+            "size": SIZES.get(line.mark, 9),
             "color": colour,
             "line": {"width": 1.5, "color": [colour if hollow(row) else paper.paper for row in line.rows]},
         },
@@ -263,7 +265,7 @@ def _zero_line(view: View) -> dict[str, Any]:
         "y0": 0,
         "y1": 0,
         "line": line,
-        "layer": "below",
+        "layer": "between",
     }
 
 
@@ -308,6 +310,8 @@ def _label(line: Line, first: tuple[float, float], start: float, height: float, 
         "arrowhead": 0,
         "arrowwidth": 0.8,
         "arrowcolor": paper.edge,
+        "bgcolor": paper.paper,
+        "borderpad": 1,
         "standoff": 4,
         "align": "right",
         "text": text,
