@@ -31,7 +31,7 @@ class Planned:
     forecast: dict[str, Any]
 
 
-def plan_audit(session: Session, settings: Settings, recipe: Recipe, body: Mapping[str, Any], audit_id: str) -> Planned:
+def plan_audit(session: Session, settings: Settings, recipe: Recipe, body: Mapping[str, Any]) -> Planned:
     """Checks the question and lays out its runs.
 
     Raises:
@@ -44,7 +44,7 @@ def plan_audit(session: Session, settings: Settings, recipe: Recipe, body: Mappi
     if question is None:
         raise InputProblem.of(errors)
     kernel = KERNEL_OF_DEVICE[settings.train_device]
-    stacks = plan.plan_stacks(question, audit_id, summary, kernel, settings.train_threads)
+    stacks = plan.plan_stacks(question, summary, kernel, settings.train_threads)
     groups = group_facts(session, recipe)
     pace = seconds_per_run_step(session, settings, kernel)
     return Planned(question, stacks, forecast_json(plan.forecast(question, stacks, summary, groups, pace)))
@@ -80,6 +80,6 @@ def seconds_per_run_step(session: Session, settings: Settings, kernel: str) -> f
 def _work(stored: Mapping[str, Any], summary: Mapping[str, Any], kernel: str) -> float:
     """Steps x runs of one stack, weighted by size as forecasts weigh them: what a pace of 1 second adds."""
     question = Question.from_json(stored)
-    one: Sequence[StackPlan] = plan.plan_stacks(question, "", summary, kernel, 1)[:1]
+    one: Sequence[StackPlan] = plan.plan_stacks(question, summary, kernel, 1)[:1]
     with_pace, without = (plan.forecast(question, one, summary, (), pace).seconds for pace in (1.0, 0.0))
     return with_pace - without

@@ -40,7 +40,7 @@ def forecast(session: Session, settings: Settings, principal: Principal, body: M
     require(principal, "read")
     refuse_strange(body)
     recipe = ready_recipe(session, principal, body.get("dataset"))
-    return planning.plan_audit(session, settings, recipe, body, "").forecast
+    return planning.plan_audit(session, settings, recipe, body).forecast
 
 
 def start(
@@ -64,7 +64,7 @@ def start(
     if first != audit_id:
         return get_audit(session, principal, first)
     recipe = ready_recipe(session, principal, body.get("dataset"))
-    planned = planning.plan_audit(session, settings, recipe, body, audit_id)
+    planned = planning.plan_audit(session, settings, recipe, body)
     audit = _audit(principal, recipe, audit_id, _name(body), planned)
     session.add(audit)
     session.flush()

@@ -177,7 +177,7 @@ def test_a_batch_larger_than_the_training_part_is_the_whole_of_it_by_default():
 
 def specs(audit=AUDIT, **changes):
     question = ask(**changes)
-    plans = plan_stacks(question, audit, SUMMARY, "eager-cpu", 2)
+    plans = plan_stacks(question, SUMMARY, "eager-cpu", 2)
     made = []
     for plan in plans:
         names = [f"{plan.number}-{run.position}" for run in plan.runs]
@@ -216,7 +216,7 @@ def test_a_runs_noise_does_not_depend_on_what_else_is_in_the_stack():
 
 def test_a_forecast_counts_runs_and_grows_with_the_work():
     question = ask()
-    plans = plan_stacks(question, AUDIT, SUMMARY, "eager-cpu", 2)
+    plans = plan_stacks(question, SUMMARY, "eager-cpu", 2)
     groups = [make_group("everyone", 6570), make_group("sex=X", 5, reason="withheld: fewer than 10 test rows")]
     small = forecast(question, plans, SUMMARY, groups, 0.0002)
     assert (small.runs, small.stacks, small.steps) == (30, 5, 5 * 1520)

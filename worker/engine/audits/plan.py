@@ -60,14 +60,8 @@ class StackPlan:
     threads: int
 
 
-def plan_stacks(
-    question: Question, audit_id: str, summary: Mapping[str, Any], kernel: str, threads: int
-) -> tuple[StackPlan, ...]:
-    """One stack a seed: the baseline, then methods x epsilons in the order of the question.
-
-    ``audit_id`` takes no part here; the numbers that seed training are derived from it by ``stack_spec``.
-    """
-    del audit_id
+def plan_stacks(question: Question, summary: Mapping[str, Any], kernel: str, threads: int) -> tuple[StackPlan, ...]:
+    """One stack a seed: the baseline, then methods x epsilons in the order of the question."""
     steps = question.size(int(summary["units"])).steps
     points: list[tuple[str, float | None]] = [(BASELINE, None)]
     points += [(method, epsilon) for method in question.methods for epsilon in question.epsilons]
