@@ -133,6 +133,15 @@ def plain(text: str, most: int = 200) -> str:
     return html.escape(short, quote=False)
 
 
+def brief(text: str, most: int) -> str:
+    """As ``plain``, but cut in the middle: names of groups differ at their end."""
+    flat = " ".join(text.split())
+    if len(flat) > most:
+        tail = most * 2 // 3
+        flat = f"{flat[: most - tail - 1]}…{flat[-tail:]}"
+    return html.escape(flat, quote=False)
+
+
 def signed(value: float | None, digits: int = 1) -> str:
     """A difference with its sign, a true minus, and never a minus zero."""
     if value is None:

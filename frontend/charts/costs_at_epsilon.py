@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from frontend.charts.base import CostFacts, Figure, Table, View, epsilon_text, hollow, mark_key, plain, quiet_layout
+from frontend.charts.base import (
+    CostFacts,
+    Figure,
+    Table,
+    View,
+    brief,
+    epsilon_text,
+    hollow,
+    mark_key,
+    plain,
+    quiet_layout,
+)
 from frontend.charts.cost_lines import panel_range
 from frontend.charts.cost_table import INTERVALS, cost_table, difference_text, hover_text
 from frontend.charts.group_costs import WHISKER
@@ -54,7 +65,7 @@ def _sorted_rows(facts: CostFacts, view: View) -> list[CostRow]:
 
 
 def _name(row: CostRow) -> str:
-    return f"{plain(row.group_label, 28)}  n = {row.n:,}"
+    return f"{brief(row.group_label, 28)}  n = {row.n:,}"
 
 
 def _trace(facts: CostFacts, rows: list[CostRow], view: View) -> dict[str, Any]:
@@ -159,7 +170,7 @@ def _layout(
 
 def _tick(facts: CostFacts, row: CostRow, view: View) -> str:
     if view.narrow:
-        return f"{plain(row.group_label, 16)}  "
+        return f"{brief(row.group_label, 18)}  "
     text = f"{_name(row)}   {difference_text(facts, row)}  "
     return f"› {text}" if row.group in (view.group, EVERYONE) else text
 

@@ -11,7 +11,18 @@ from math import log10
 from typing import Any
 
 from frontend.charts import epsilon_axis
-from frontend.charts.base import CostFacts, Figure, Table, View, hollow, mark_key, plain, quiet_layout, shown_groups
+from frontend.charts.base import (
+    CostFacts,
+    Figure,
+    Table,
+    View,
+    brief,
+    hollow,
+    mark_key,
+    plain,
+    quiet_layout,
+    shown_groups,
+)
 from frontend.charts.cost_lines import Line, heights
 from frontend.charts.cost_table import INTERVALS, cost_table, hover_text, level
 from frontend.charts.labels import apart
@@ -208,7 +219,9 @@ def _layout(facts: CostFacts, view: View, lines: list[Line], low: float, high: f
     layout["yaxis"] = {
         "range": [low, high],
         "fixedrange": True,
-        "zeroline": False,
+        "zeroline": not view.absolute,
+        "zerolinecolor": paper.quiet,
+        "zerolinewidth": 1,
         "gridcolor": paper.hairline,
         "nticks": 7,
         "ticksuffix": " " if view.narrow else "  ",
@@ -216,7 +229,6 @@ def _layout(facts: CostFacts, view: View, lines: list[Line], low: float, high: f
     }
     labels = [] if view.narrow else _labels(lines, view, left, low, high)
     layout["annotations"] = [_axis_words(facts, view), *epsilon_axis.end_words(view.tone, narrow=view.narrow), *labels]
-    layout["shapes"] = [] if view.absolute else [_zero_line(view)]
     if view.narrow:
         layout["showlegend"] = True
         layout["legend"] = {"orientation": "h", "x": 0, "y": -BOTTOM / (height - TOP - bottom), "yanchor": "top"}
@@ -254,21 +266,6 @@ def _axis_words(facts: CostFacts, view: View) -> dict[str, Any]:
     }
 
 
-def _zero_line(view: View) -> dict[str, Any]:
-    line = {"color": PAPERS[view.tone].quiet, "width": 1}
-    return {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "yref": "y",
-        "y0": 0,
-        "y1": 0,
-        "line": line,
-        "layer": "between",
-    }
-
-
 def _labels(lines: list[Line], view: View, left: float, low: float, high: float) -> list[dict[str, Any]]:
     """A label at the strongest-privacy end of each line; groups without a number are named below, with the reason."""
     drawn = [(line, line.first) for line in lines if line.first]
@@ -283,7 +280,7 @@ def _labels(lines: list[Line], view: View, left: float, low: float, high: float)
     ]
     missing = [line for line in lines if not line.first and line.rows]
     if missing:
-        text = "not shown: " + "; ".join(f"{plain(line.label, 26)} (n = {line.n:,})" for line in missing)
+        text = "not shown: " + "; ".join(f"{brief(line.label, 26)} (n = {line.n:,})" for line in missing)
         quiet = {"size": 12, "color": PAPERS[view.tone].quiet}
         place = {"xref": "x domain", "yref": "paper", "x": 0.99, "y": 1, "xanchor": "right", "yanchor": "top"}
         labels.append({**place, "showarrow": False, "text": text, "font": quiet})
@@ -294,7 +291,7 @@ def _label(line: Line, first: tuple[float, float], start: float, height: float, 
     """Text at the left with a hair to the mark it names. Coordinates on the log axis are powers of ten."""
     paper = PAPERS[view.tone]
     chosen = line.group in (view.group, EVERYONE)
-    text = f"{plain(line.label, 26)}  n = {line.n:,}"
+    text = f"{brief(line.label, 26)}  n = {line.n:,}"
     return {
         "xref": "x",
         "yref": "y",

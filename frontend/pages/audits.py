@@ -16,10 +16,11 @@ from backend.datasets import service as datasets
 from backend.edge import Asker, settings_of, transaction
 from backend.errors import Conflict, InputProblem, NotFound
 from backend.people.service import Principal, require
+from backend.progress.service import newest_id
 from frontend.pages import audit_form, audit_list, audit_view, cost_view, words
 from frontend.pages.dataset_view import may_run
 from frontend.pages.datasets import sample_lines
-from frontend.pages.rendering import page, part
+from frontend.pages.rendering import page, part, stream_of
 from frontend.pages.selection import Selection
 from worker.engine.audits.question import default_delta
 from worker.engine.results import AuditFacts
@@ -180,6 +181,8 @@ def _progress(principal: Principal, audit: dict[str, Any]) -> dict[str, Any]:
 @router.get("/audits/{audit_id}")
 def audit(request: Request, principal: Asker, audit_id: str, tab: str = "cost") -> Response:
     """Who pays, how much?"""
+    with transaction(request) as session:
+        newest = newest_id(session, audit_id)
     audit, facts = _load(request, principal, audit_id)
     found = _opening(request, audit, facts)
     chosen = found.pop("chosen")
@@ -191,7 +194,7 @@ def audit(request: Request, principal: Asker, audit_id: str, tab: str = "cost") 
         "audit",
         principal,
         "audits",
-        stream={"id": audit["id"], "source": f"/api/v1/events?audit={audit['id']}"} if facts else None,
+        stream=stream_of("audit", audit["id"], newest) if facts else None,
         plotly={"script": PLOTLY_PATH, "style": PLOTLY_STYLE_PATH, "style_ids": plotly_style_ids()},
         tab=tab if tab in TABS else "cost",
         dataset=dataset,

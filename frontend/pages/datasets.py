@@ -14,8 +14,9 @@ from backend.datasets import service
 from backend.edge import Asker, database_of, settings_of, storage_of, transaction
 from backend.errors import Conflict, InputProblem, TooLarge
 from backend.people.service import Principal, require
+from backend.progress.service import newest_id
 from frontend.pages import dataset_view, roles_form
-from frontend.pages.rendering import page, part
+from frontend.pages.rendering import page, part, stream_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -153,9 +154,10 @@ def _once_read(request: Request, principal: Principal, dataset_id: str) -> dict[
 
 def _context(request: Request, principal: Principal, dataset_id: str, **more: Any) -> dict[str, Any]:
     with transaction(request) as session:
+        newest = newest_id(session, dataset_id)
         found = service.get_dataset(session, principal, dataset_id)
         groups = service.groups(session, principal, dataset_id)
-    return dataset_view.context(found, groups, principal, **more)
+    return dataset_view.context(found, groups, principal, **more) | {"newest": newest}
 
 
 @router.get("/datasets/{dataset_id}")
@@ -166,7 +168,7 @@ def dataset(request: Request, principal: Asker, dataset_id: str) -> Response:
 
 def _dataset_page(request: Request, principal: Principal, found: dict[str, Any], status: int = 200) -> Response:
     dataset_id = found["dataset"]["id"]
-    stream = {"id": dataset_id, "source": f"/api/v1/events?dataset={dataset_id}"}
+    stream = stream_of("dataset", dataset_id, found["newest"])
     live = None if found["dataset"]["state"] == "erased" else stream
     return page(request, "dataset", principal, "datasets", stream=live, status=status, **found)
 

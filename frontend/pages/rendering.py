@@ -80,6 +80,11 @@ def page(
     return HTMLResponse(ENVIRONMENT.get_template(f"pages/{template}.html").render(frame | context), status)
 
 
+def stream_of(kind: str, stream: str, newest: str | None) -> dict[str, str]:
+    """The events that a page of one dataset or audit follows: those after what it shows."""
+    return {"id": stream, "source": f"/api/v1/events?{kind}={stream}" + (f"&after={newest}" if newest else "")}
+
+
 def part(template: str, **context: Any) -> HTMLResponse:
     """A fragment, made by the same template that its page includes."""
     return HTMLResponse(ENVIRONMENT.get_template(f"parts/{template}.html").render(context))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
+from frontend.pages.words import figure
 from worker.engine.datasets.role_set import needs_cuts, suggest_roles
 
 ROLE_CHOICES = (
@@ -213,7 +214,7 @@ def _role_of(chosen: Mapping[str, Any], profile: Profile) -> list[str]:
 def _sample(column: Mapping[str, Any]) -> str:
     """A few values of a category, or the range of a number."""
     if column["type"] == "number" and column["low"] is not None:
-        return f"{column['low']:g} to {column['high']:g}"
+        return f"{figure(column['low'])} to {figure(column['high'])}"
     shown = [str(entry.get("label") or entry["value"])[:30] or "(empty)" for entry in column["values"][:4]]
     return ", ".join(shown) + (", …" if column["distinct"] > 4 else "")
 

@@ -48,8 +48,8 @@ def figure(value: float | None) -> str:
     if value is None:
         return NONE
     if value == int(value) and abs(value) < 1e9:
-        return f"{int(value):,}"
-    return small(f"{value:.3g}")
+        return true_minus(f"{int(value):,}")
+    return true_minus(small(f"{value:.4g}"))
 
 
 def small(text: str) -> str:

@@ -376,6 +376,23 @@ def test_time_left_says_what_it_is_judged_by() -> None:
     assert audit_view.time_left(later, now) == "About 2 minutes left, by the pace so far."
 
 
+def test_a_refused_upload_is_told_at_its_field_and_its_place() -> None:
+    errors = [{"field": "file", "message": "The file is empty."}, {"row": 3, "column": HOSTILE, "message": "Too long."}]
+    problem = InputProblem("Nothing was stored.", errors)
+    text = render(
+        "dataset_new",
+        samples=[{"key": "adult", "title": "Adult", "help": "People, `sex` and more."}],
+        limit=6e8,
+        days=90,
+        values={"name": HOSTILE},
+        errors={"file": "The file is empty."},
+        problem=problem,
+    )
+    assert text.count("The file is empty.") == 2
+    assert "row 3, column" in text
+    render("error", problem=problem)
+
+
 def test_error_pages_say_three_sentences() -> None:
     text = render("error", None, problem=NotFound("audit"))
     assert "There is no such audit here." in text

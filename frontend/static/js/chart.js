@@ -80,7 +80,7 @@ for (const [name, from] of [["pointerover", "over"], ["focusin", "in"]]) {
     const found = event.target.closest?.("[data-chart] tr[data-key]");
     if (found) point(found.closest("[data-chart]"), found.dataset.key);
     else if (from === "over" && !event.target.closest?.("[data-canvas]")) {
-      for (const chart of document.querySelectorAll("[data-chart][data-pointing]")) point(chart, null);
+      for (const chart of document.querySelectorAll("[data-chart][data-pointing]")) point(chart, chart.querySelector("tr[data-key]:focus")?.dataset.key);
     }
     for (const chart of document.querySelectorAll("[data-chart]")) {
       if (found && chart.contains(found)) chart.dataset.pointing = "yes";

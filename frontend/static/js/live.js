@@ -31,8 +31,8 @@ function connect() {
   events.onopen = () => {
     wait = 1000;
     line.textContent = "";
-    // What happened before the stream was open, or while it was away, is asked for once.
-    if (opened || document.querySelector("[data-state]")) for (const part of parts()) refresh(part);
+    // The stream begins after what the page shows; what happened while it was away is asked for once.
+    if (opened) for (const part of parts()) refresh(part);
     opened = true;
   };
   events.onerror = () => {

@@ -28,6 +28,7 @@ export function put(part, html) {
   fresh.innerHTML = html;
   if (part.dataset.shown === html) return;
   part.dataset.shown = html.length < 20000 ? html : "";
+  if (part.querySelector("form[data-edited]")) { part.dataset.shown = ""; return; } // what somebody filled in is not thrown away
   const focused = part.contains(document.activeElement) ? document.activeElement : null;
   if (focused && isBeingEdited(focused)) { part.dataset.shown = ""; part.dataset.stale = "yes"; return; }
   const memory = remember(part, focused);

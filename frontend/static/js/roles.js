@@ -12,6 +12,11 @@ async function ask(form) {
   if (answer.ok) put(details, await answer.text());
 }
 
+document.addEventListener("input", (event) => {
+  const form = event.target.closest?.("form[data-roles]");
+  if (form) form.dataset.edited = "";
+});
+
 document.addEventListener("change", (event) => {
   const form = event.target.closest?.("form[data-roles]");
   if (!form || event.target.tagName !== "SELECT" || !event.target.name.startsWith("role.")) return;
