@@ -64,10 +64,14 @@ class CostFacts:
 
 @dataclass(frozen=True)
 class View:
-    """What a reader chose to see; it lives in the URL. ``groups`` are at most eight keys, everyone first."""
+    """What a reader chose to see; it lives in the URL. ``groups`` are at most eight keys, everyone first.
+
+    ``family`` are all groups made by the chosen attributes, for views that hold more; empty means every group.
+    """
 
     method: str
     groups: tuple[str, ...]
+    family: tuple[str, ...] = ()
     group: str | None = None
     epsilon: float | None = None
     absolute: bool = False

@@ -61,6 +61,7 @@ class CostsAtEpsilon:
 def _sorted_rows(facts: CostFacts, view: View) -> list[CostRow]:
     """Rows of the chosen method and epsilon, smallest cost first, those without a number before them."""
     rows = [row for row in facts.rows if row.method == view.method and row.epsilon_asked == view.epsilon]
+    rows = [row for row in rows if not view.family or row.group in view.family]
     return sorted(rows, key=lambda row: (row.cost is not None, row.cost or 0.0))
 
 

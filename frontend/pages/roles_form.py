@@ -152,7 +152,7 @@ def fields(
             **column,
             "role": role_of[at],
             "sample": _sample(column),
-            "reason": _reason(column, role_of[at], suggested if roles is None else None),
+            "reason": _reason(column, role_of[at], suggested if roles is None else None, posted=form is not None),
         }
         for at, column in enumerate(profile["columns"])
     ]
@@ -166,12 +166,12 @@ def fields(
     }
 
 
-def _reason(column: Mapping[str, Any], role: str, suggested: Mapping[str, Any] | None) -> str:
+def _reason(column: Mapping[str, Any], role: str, suggested: Mapping[str, Any] | None, *, posted: bool) -> str:
     """Why a role stands in the form: the guess's reason, unless the suggestion went another way."""
     guessed = str(column.get("role") or "").replace(" ", "_")
     if role == guessed or suggested is None:
         return str(column.get("reason") or "")
-    return "Suggested for this table."
+    return "Chosen here." if posted else "Suggested for this table."
 
 
 def _whole(suggested: Mapping[str, Any] | None, profile: Profile) -> dict[str, Any]:

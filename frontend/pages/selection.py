@@ -123,6 +123,7 @@ class Selection:
         return View(
             method=method,
             groups=self.groups,
+            family=() if self.by == ALL else (EVERYONE, *(each.key for page in self.pages for each in page)),
             group=self.group,
             epsilon=self.epsilon,
             absolute=self.asked.absolute,
