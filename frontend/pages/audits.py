@@ -77,8 +77,8 @@ def _new_page(
     with transaction(request) as session:
         listed = datasets.list_datasets(session, principal, limit=200)["items"]
         chosen = datasets.get_dataset(session, principal, dataset_id) if dataset_id else None
-    ready = [item for item in listed if item["recipe_state"] == "ready"]
-    if chosen and chosen["recipe_state"] != "ready":
+    ready = [item for item in listed if item["state"] == "profiled" and item["recipe_state"] == "ready"]
+    if chosen and (chosen["state"] != "profiled" or chosen["recipe_state"] != "ready"):
         return RedirectResponse(f"/datasets/{chosen['id']}#columns", 303)
     errors, stray = audit_form.field_errors(problem.errors) if problem else ({}, [])
     delta = default_delta(int(chosen["summary"]["units"])) if chosen and chosen["summary"] else None
@@ -187,7 +187,7 @@ def audit(request: Request, principal: Asker, audit_id: str, tab: str = "cost") 
     found = _opening(request, audit, facts)
     chosen = found.pop("chosen")
     with transaction(request) as session:
-        runs = audit_view.runs(service.runs(session, principal, audit_id)["rows"])
+        runs = audit_view.runs(service.runs(session, principal, audit_id)["rows"]) if tab == "runs" else []
         dataset = _dataset(session, principal, audit["dataset"])
     return page(
         request,

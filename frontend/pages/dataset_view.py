@@ -58,7 +58,7 @@ def context(
     """Everything that the page and its parts need."""
     shown = {**dataset, "state_words": state_words(dataset), "problem": problem_of(dataset.get("problem"))}
     profile = {"columns": dataset.get("columns") or []}
-    ready = dataset.get("recipe_state") == "ready"
+    ready = dataset["state"] == "profiled" and dataset.get("recipe_state") == "ready"
     groups = [_group(row) for row in group_table.get("rows", [])] if ready else []
     found: dict[str, Any] = {
         "dataset": shown,
@@ -69,6 +69,7 @@ def context(
         "counting": dataset.get("recipe_state") == "counting",
         "ready": ready,
         "may_run": may_run(principal),
+        "receipt": receipt(dataset.get("receipt")),
         "favourable": _favourable(dataset),
         "errors": dict(errors or {}),
         "stray": stray or [],
@@ -78,6 +79,20 @@ def context(
     if profile["columns"]:
         found |= roles_form.fields(profile, dataset.get("roles"), dataset.get("suggested_roles"), form)
     return found
+
+
+def receipt(stored: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """What erasing left behind, in a fixed order."""
+    found = dict(stored or {})
+    order = [key for key in ("erased_at", "erased_by", "dataset", "sha256") if key in found]
+    order += sorted(key for key in found if key not in order)
+    return [(key.replace("_", " "), _receipt_words(key, found[key])) for key in order]
+
+
+def _receipt_words(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return words.moment(value) if key.endswith("_at") else str(value)
 
 
 def may_run(principal: Principal) -> bool:

@@ -131,9 +131,12 @@ def test_dataset_page_escapes_what_was_uploaded() -> None:
 def test_dataset_page_in_every_state(state: str) -> None:
     problem = {"happened": "Row 3 has 4 cells.", "where": "In row 3.", "what_next": "Correct it."}
     dataset = make_dataset(state=state, columns=[], rows=None, problem=problem if state == "refused" else None)
-    dataset |= {"receipt": {"sha256": "ab"} if state == "erased" else None, "suggested_roles": None}
+    receipt = {"sha256": "ab", "key_destroyed": True, "erased_at": "2026-01-02T03:04:05+00:00"}
+    dataset |= {"receipt": receipt if state == "erased" else None, "suggested_roles": None, "recipe_state": "ready"}
     text = dataset_page(dataset)
     assert "<form" not in text.split("</header>")[1] or state != "erased"
+    assert "New audit of this dataset" not in text
+    assert ("2 Jan 2026, 03:04 UTC" in text) == (state == "erased")
     assert ("Row 3 has 4 cells. In row 3. Correct it." in text) == (state == "refused")
 
 
