@@ -84,7 +84,7 @@ def context(
 def receipt(stored: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """What erasing left behind, in a fixed order."""
     found = dict(stored or {})
-    order = [key for key in ("erased_at", "erased_by", "dataset", "sha256") if key in found]
+    order: list[str] = [key for key in ("erased_at", "erased_by", "dataset", "sha256") if key in found]
     order += sorted(key for key in found if key not in order)
     return [(key.replace("_", " "), _receipt_words(key, found[key])) for key in order]
 
