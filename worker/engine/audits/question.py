@@ -129,6 +129,11 @@ class _Check:
     def wrong(self, name: str, message: str) -> None:
         self.errors.append(FieldError(name, message))
 
+    def given(self, key: str, default: Any) -> Any:
+        """What the body says; the default only where it says nothing, so that `[]` or `""` is an error, not a silence."""
+        value = self.body.get(key)
+        return default if value is None else value
+
     def chosen(self) -> tuple[str, ...]:
         """The private methods asked for. Naming the baseline changes nothing: it always trains."""
         wanted = self.body.get("methods")
@@ -201,7 +206,7 @@ class _Check:
         return float(value)
 
     def training(self) -> dict[str, float]:
-        wanted = self.body.get("training") or {}
+        wanted = self.given("training", {})
         rules = {rule.key: rule for rule in TRAINING_PARAMS}
         if not isinstance(wanted, Mapping):
             self.wrong("training", "Must give epochs, batch_size, learning_rate and clip.")
@@ -231,7 +236,7 @@ class _Check:
         return found
 
     def network(self) -> NetworkSpec | None:
-        wanted = self.body.get("network") or {"kind": "mlp"}
+        wanted = self.given("network", {"kind": "mlp"})
         if not isinstance(wanted, Mapping):
             self.wrong("network", "Must give a kind and hidden widths.")
             return None
@@ -266,7 +271,7 @@ class _Check:
 
     def parameters(self, chosen: tuple[str, ...], training: Mapping[str, float]) -> dict[str, dict[str, float]]:
         """Complete values of each method that trains; private ones start from the shared learning rate and clip."""
-        wanted = self.body.get("parameters") or {}
+        wanted = self.given("parameters", {})
         if not isinstance(wanted, Mapping):
             self.wrong("parameters", "Must give settings by method.")
             wanted = {}
