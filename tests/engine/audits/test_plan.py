@@ -128,7 +128,7 @@ def test_the_baseline_never_moves_with_the_private_learning_rate():
         ({"training": {"clip": "4"}}, "training.clip"),
         ({"training": {"optimizer": "adam"}}, "training.optimizer"),
         ({"training": {"momentum": 0.9}}, "training.momentum"),
-        ({"parameters": []}, None),
+        ({"parameters": []}, "parameters"),
         ({"parameters": 4}, "parameters"),
         ({"parameters": {"pate": {}}}, "parameters.pate"),
         ({"parameters": {"dp-sgd": 3}}, "parameters.dp-sgd"),
