@@ -11,10 +11,20 @@ from sqlalchemy.orm import Session, sessionmaker
 from backend.queue import Queue
 
 
-def make_engine(url: str, *, pool_size: int = 10) -> Engine:
-    """A synchronous engine; dead connections are noticed before use, and errors do not repeat stored values."""
+def make_engine(url: str, *, pool_size: int = 10, idle_seconds: int = 0) -> Engine:
+    """A synchronous engine; dead connections are noticed before use, and errors do not repeat stored values.
+
+    After ``idle_seconds`` the database ends a transaction in which nothing happens (0: never), so that a process
+    suspended in the middle of one does not keep its row locks from those who take over.
+    """
     return create_engine(
-        url, pool_pre_ping=True, pool_size=pool_size, max_overflow=20, pool_timeout=10, hide_parameters=True
+        url,
+        pool_pre_ping=True,
+        pool_size=pool_size,
+        max_overflow=20,
+        pool_timeout=10,
+        hide_parameters=True,
+        connect_args={"options": f"-c idle_in_transaction_session_timeout={1000 * idle_seconds}"},
     )
 
 

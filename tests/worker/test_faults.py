@@ -77,12 +77,14 @@ def test_a_killed_train_worker_costs_time_and_nothing_else(
 
 
 def test_a_worker_that_wakes_up_too_late_is_refused(desk: Desk, dataset_id: str, start_worker: StartWorker) -> None:
-    audit_id = desk.start(dataset_id, **SLOW | ONE_EPSILON)
+    longer = {"training": {**SLOW["training"], "epochs": 200}}
+    audit_id = desk.start(dataset_id, **SLOW | ONE_EPSILON | longer)
     late = start_worker("train")
     stack = wait_training(desk, audit_id)
     late.process.send_signal(signal.SIGSTOP)
+    assert desk.stacks(audit_id)[0].state == "training"
     start_worker("train")
-    wait_for(lambda: desk.stacks(audit_id)[0].attempt == 2, 30)
+    wait_for(lambda: desk.stacks(audit_id)[0].attempt == 2, 90)
     late.process.send_signal(signal.SIGCONT)
     desk.wait_state(audit_id, "finished")
     wait_for(lambda: f"{stack.id}: somebody else has it" in late.text(), 15)

@@ -13,6 +13,9 @@ from backend.database import Database, make_engine
 from backend.settings import Settings
 from backend.storage import Storage
 
+SUSPENDED_SECONDS = 20
+"""A transaction of a job in which nothing happens for so long belongs to a process that was suspended."""
+
 
 @dataclass(frozen=True)
 class Context:
@@ -28,7 +31,7 @@ class Context:
 def make_context(settings: Settings, shutdown: threading.Event) -> Context:
     """A context of one's own; connections are opened when first needed."""
     queue = CeleryQueue(settings.redis_url)
-    engine = make_engine(settings.database_url, pool_size=4)
+    engine = make_engine(settings.database_url, pool_size=4, idle_seconds=SUSPENDED_SECONDS)
     worker = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
     return Context(settings, Database(engine, queue), Storage(settings), worker[-200:], shutdown)
 
