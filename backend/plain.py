@@ -78,8 +78,18 @@ def _text_problem(text: str) -> str | None:
     return None
 
 
+def file_name(text: str, *, otherwise: str) -> str:
+    """As ``clean_name``, without the folders that some browsers send along."""
+    return clean_name(text.replace("\\", "/").rpartition("/")[2], otherwise=otherwise)
+
+
+def title_problem(text: str) -> str | None:
+    """Why a title that a person gave cannot be kept as it is, or None."""
+    return f"A name may have at most {LONGEST_NAME} characters." if len(text) > LONGEST_NAME else None
+
+
 def clean_name(text: str, *, otherwise: str, longest: int = LONGEST_NAME) -> str:
-    """A name fit for screens and logs: one line, no control or invisible characters, no folders."""
-    name = " ".join(text.replace("\\", "/").rpartition("/")[2].split())
+    """A name fit for screens and logs: one line, no control or invisible characters."""
+    name = " ".join(text.split())
     shown = "".join(character for character in name if not unicodedata.category(character).startswith("C"))
     return shown[:longest].strip() or otherwise

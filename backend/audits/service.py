@@ -16,12 +16,12 @@ from backend.errors import Conflict, InputProblem
 from backend.once import fingerprint, first_with
 from backend.paging import page
 from backend.people.service import Principal, fetch_owned, require
-from backend.plain import clean_name, refuse_strange
+from backend.plain import clean_name, refuse_strange, title_problem
 from backend.queue import PLAN_AUDIT
 from backend.settings import Settings
 from backend.storage import Storage
 from backend.tables import Audit, Dataset, Recipe, Run, Stack, random_id
-from worker.engine.audits.plan import StackPlan
+from worker.engine.audits.plan import Question, StackPlan
 from worker.engine.catalogue import METHODS, METRICS
 from worker.engine.facts.costs import INTERVALS, Interval
 from worker.engine.metrics.base import Metric
@@ -78,7 +78,16 @@ def _name(body: Mapping[str, Any]) -> str:
     name = body.get("name")
     if name is not None and not isinstance(name, str):
         raise InputProblem.at("name", "A name is text.")
+    problem = title_problem(name or "")
+    if problem is not None:
+        raise InputProblem.at("name", problem)
     return clean_name(name or "", otherwise="")
+
+
+def _made_name(question: Question) -> str:
+    epsilons, seeds = len(question.epsilons), question.seeds
+    many = f"{epsilons} epsilon{'s' * (epsilons != 1)}, {seeds} seed{'s' * (seeds != 1)}"
+    return f"{', '.join(question.methods)}: {many}"
 
 
 def _audit(principal: Principal, recipe: Recipe, audit_id: str, name: str, planned: Planned) -> Audit:
@@ -89,7 +98,7 @@ def _audit(principal: Principal, recipe: Recipe, audit_id: str, name: str, plann
         dataset_id=recipe.dataset_id,
         recipe_id=recipe.id,
         created_by=principal.person_id,
-        name=name or f"{', '.join(question.methods)}: {len(question.epsilons)} epsilons, {question.seeds} seeds",
+        name=name or _made_name(question),
         question=question.to_json(),
         delta=question.delta,
         forecast=planned.forecast,

@@ -13,13 +13,14 @@ from typing import Any
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
+from backend import plain
 from backend.database import Database, ask
 from backend.datasets import erasure, queries, samples, views
 from backend.errors import Conflict, InputProblem, NotFound, TooLarge
 from backend.once import fingerprint, first_with
 from backend.paging import page
 from backend.people.service import Principal, fetch_owned, require
-from backend.plain import clean_name, refuse_strange
+from backend.plain import clean_name, refuse_strange, title_problem
 from backend.queue import COUNT_GROUPS, READ_DATASET
 from backend.settings import Settings
 from backend.storage import Readable, Storage, WrittenFile
@@ -99,7 +100,10 @@ def receive(
 
 
 def _new_row(storage: Storage, settings: Settings, principal: Principal, file_name: str, name: str | None) -> Dataset:
-    shown = clean_name(file_name, otherwise="table.csv")
+    problem = title_problem(name or "")
+    if problem is not None:
+        raise InputProblem.at("name", problem)
+    shown = plain.file_name(file_name, otherwise="table.csv")
     return Dataset(
         id=random_id(),
         team_id=principal.team_id,
@@ -118,7 +122,7 @@ def _store_files(store: _Store, row: Dataset, file: Upload, test_file: Upload | 
     if test_file is not None:
         tested = store.write("test_file", "test", test_file)
         row.test_storage_key, row.test_sha256 = store.keys[-1], tested.sha256
-        row.test_file_name = clean_name(test_file.file_name, otherwise="test.csv")
+        row.test_file_name = plain.file_name(test_file.file_name, otherwise="test.csv")
 
 
 class _Store:

@@ -119,7 +119,7 @@ def _second_copy(state: Mapping[str, Any], var: Path) -> str:
     who = f" at {address} (process {pid})" if address else ""
     return (
         f"Counterpoise is running already{who}. Its data is in {var}. "
-        "Use that one (`counterpoise link` prints a way in), or stop it with Ctrl-C in its terminal."
+        "Use that one (`.venv/bin/counterpoise link` prints a way in), or stop it with Ctrl-C in its terminal."
     )
 
 

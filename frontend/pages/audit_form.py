@@ -122,8 +122,8 @@ def _add_params(body: dict[str, Any], values: Mapping[str, Any], methods: list[s
 
 
 def pieces(text: str) -> list[str]:
-    """The parts of a field that holds several numbers."""
-    return [piece for piece in re.split(r"[\s,;]+", text.strip()) if piece]
+    """The parts of a field that holds several numbers. A comma inside a piece stays: 1,5 may mean 1.5, so it is refused."""
+    return [piece.rstrip(",") for piece in re.split(r"[\s;]+", text.strip()) if piece.rstrip(",")]
 
 
 def number(text: str, *, whole: bool = False) -> Any:

@@ -98,4 +98,4 @@ def _nothing_yet(state: str) -> str:
         return "No stack has finished yet. The chart begins with the first one and fills in by itself."
     if state in ("stopped", "failed"):
         return "No stack has finished, so there is no cost to show. Resume the audit to go on."
-    return "There is no cost to show: no private run has numbers."
+    return "There is no cost to show. The sentence at the top says why."

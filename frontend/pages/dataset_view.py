@@ -16,7 +16,7 @@ def problem_of(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A stored problem as its three sentences."""
     if not stored:
         return None
-    said = [str(stored[key]) for key in ("happened", "where", "what_next") if stored.get(key)]
+    said = [str(stored[key]) for key in ("happened", "where", "next") if stored.get(key)]
     return {"message": " ".join(said) or str(stored.get("message", "")), "errors": []}
 
 

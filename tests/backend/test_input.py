@@ -17,7 +17,7 @@ from backend.csv_export import cell, csv_lines
 from backend.edge import parse_object
 from backend.errors import InputProblem, Malformed
 from backend.paging import _read, _write
-from backend.plain import clean_name, refuse_strange
+from backend.plain import clean_name, file_name, refuse_strange, title_problem
 from backend.tables.base import random_id
 
 STRANGE = st.recursive(
@@ -71,8 +71,9 @@ def test_names_are_one_printable_line(text: str) -> None:
     name = clean_name(text, otherwise="table")
     assert 0 < len(name) <= 200
     assert name.isprintable() or " " in name
-    assert "/" not in name
-    assert "\\" not in name
+    folderless = file_name(text, otherwise="table")
+    assert "/" not in folderless
+    assert "\\" not in folderless
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\uff1dx", "\uff20x"])
@@ -102,3 +103,10 @@ def test_a_cursor_comes_back() -> None:
 
     now, row_id = datetime.now(UTC), random_id()
     assert _read(_write(now, row_id)) == (now, row_id)
+
+
+def test_a_title_keeps_its_slashes_and_a_file_name_loses_its_folders() -> None:
+    assert clean_name("A/B test, Q1\\Q2", otherwise="x") == "A/B test, Q1\\Q2"
+    assert file_name("C:\\people\\of 2026.csv", otherwise="x") == "of 2026.csv"
+    assert title_problem("x" * 200) is None
+    assert title_problem("x" * 201) == "A name may have at most 200 characters."

@@ -129,7 +129,7 @@ def test_dataset_page_escapes_what_was_uploaded() -> None:
 
 @pytest.mark.parametrize("state", ["received", "refused", "erased"])
 def test_dataset_page_in_every_state(state: str) -> None:
-    problem = {"happened": "Row 3 has 4 cells.", "where": "In row 3.", "what_next": "Correct it."}
+    problem = {"happened": "Row 3 has 4 cells.", "where": "In row 3.", "next": "Correct it."}
     dataset = make_dataset(state=state, columns=[], rows=None, problem=problem if state == "refused" else None)
     receipt = {"sha256": "ab", "key_destroyed": True, "erased_at": "2026-01-02T03:04:05+00:00"}
     dataset |= {"receipt": receipt if state == "erased" else None, "suggested_roles": None, "recipe_state": "ready"}

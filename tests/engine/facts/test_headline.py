@@ -104,3 +104,14 @@ def test_the_chosen_point_is_spoken_of() -> None:
 )
 def test_epsilon_is_rounded_up(value: float, shown: str) -> None:
     assert shown_epsilon(value) == shown
+
+
+def test_what_diverged_is_not_said_to_be_coming() -> None:
+    lost = replace(ALL, cost=None, low=None, high=None, reason="2 of 2 runs diverged and are left out")
+    assert _said(lost).startswith("No cost can be given: 2 of 2 runs diverged and are left out.")
+    waiting = replace(lost, reason="no run with a finished baseline yet")
+    assert _said(waiting).startswith("No private run has finished yet")
+
+
+def test_a_difference_that_rounds_to_nothing_is_not_named() -> None:
+    assert "as much as everyone" in _said(replace(ALL, cost=0.0201), ROW)

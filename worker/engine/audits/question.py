@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,9 @@ LOWEST_EPSILON, HIGHEST_EPSILON = 0.01, 100.0
 MOST_EPSILONS = 100
 MOST_SEEDS = 1000
 MOST_LAYERS, WIDEST_LAYER = 4, 1024
+SMALLEST_DELTA = 1e-12
+"""Below this the numerical accountants lose their footing; it is far below 1/n of any table that can be read."""
+
 DEFAULT_SEEDS = 5
 DEFAULT_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _SHARED = ("learning_rate", "clip")
@@ -138,7 +140,7 @@ class _Check:
         """The private methods asked for. Naming the baseline changes nothing: it always trains."""
         wanted = self.body.get("methods")
         if not isinstance(wanted, list | tuple) or not wanted:
-            self.wrong("methods", "Name at least one method.")
+            self.wrong("methods", "Give a list of at least one method.")
             return ()
         if len(wanted) > 2 * len(self.methods):
             self.wrong("methods", "More methods are named than there are. Name each once.")
@@ -160,7 +162,7 @@ class _Check:
     def epsilons(self) -> tuple[float, ...]:
         wanted = self.body.get("epsilons", list(DEFAULT_EPSILONS))
         if not isinstance(wanted, list | tuple) or not wanted:
-            self.wrong("epsilons", "Give at least one epsilon.")
+            self.wrong("epsilons", "Give a list of at least one epsilon.")
             return ()
         if len(wanted) > MOST_EPSILONS:
             self.wrong("epsilons", f"{len(wanted)} epsilons are more than {MOST_EPSILONS}. Give fewer.")
@@ -195,9 +197,7 @@ class _Check:
         value = self.body.get("delta")
         if value is None:
             return default_delta(self.units)
-        problem = _number_problem(Param("delta", "Delta", "", 1e-5, 0.0, math.inf), value)
-        if problem is None and float(value) <= 0:
-            problem = "Delta must be above 0."
+        problem = _number_problem(Param("delta", "Delta", "", 1e-5, SMALLEST_DELTA, 1.0), value)
         if problem is None and float(value) >= 1 / self.units:
             problem = f"Delta must be below 1 / {self.units}, else whole rows may be given away. Leave it out for the default."
         if problem is not None:

@@ -54,11 +54,12 @@ def cost_rows(facts: AuditFacts, metric: Metric, interval: Interval = "both") ->
     """
     tables = {run.run: _by_group(run.statistics) for run in facts.runs if run.state == "finished"}
     baselines = {run.seed: tables[run.run] for run in facts.runs if run.method == BASELINE and run.run in tables}
+    diverged = {run.seed for run in facts.runs if run.method == BASELINE and run.state == "diverged"}
     measured = {(m.method, m.epsilon, m.group, m.label, m.quantity): m for m in facts.measurements if m.part == _TEST}
     rows = []
     for series in _series(facts.runs):
         for group in facts.groups:
-            row = _row(series, group, metric, interval, tables, baselines)
+            row = _row(series, group, metric, interval, tables, baselines, diverged)
             measurement = measured.get((series.method, series.epsilon_asked, group.key, metric.label, metric.quantity))
             rows.append(_finish(row, facts, group, metric, measurement))
     return rows
@@ -96,6 +97,7 @@ def _row(
     interval: Interval,
     tables: dict[str, _Rows],
     baselines: dict[int, _Rows],
+    diverged: set[int],
 ) -> _Draft:
     pairs, undefined, used = [], None, 0
     for run in sorted(series.runs, key=lambda run: run.seed):
@@ -123,12 +125,16 @@ def _row(
         interval=interval,
         seeds=len(pairs),
     )
-    return _Draft(row, tuple(pairs), undefined, used, _left_out(series))
+    missing = {run.seed for run in series.runs if run.run in tables} - baselines.keys()
+    return _Draft(row, tuple(pairs), undefined, used, _left_out(series, missing & diverged))
 
 
-def _left_out(series: _Series) -> str | None:
-    diverged = sum(run.state == "diverged" for run in series.runs)
-    return f"{diverged} of {len(series.runs)} runs diverged and are left out" if diverged else None
+def _left_out(series: _Series, unpaired: set[int]) -> str | None:
+    """Runs without a number: they diverged themselves, or the baseline of their seed did."""
+    diverged, count = sum(run.state == "diverged" for run in series.runs), len(series.runs)
+    own = f"{diverged} of {count} runs diverged and are left out" if diverged else None
+    other = f"the baseline diverged for {len(unpaired)} of {count} runs, which are left out" if unpaired else None
+    return _join(own, other)
 
 
 def _finish(

@@ -54,7 +54,7 @@ def headline(
     known = [row for row in rows if row.method != BASELINE and row.cost is not None and row.epsilon_asked is not None]
     known = [row for row in known if method is None or row.method == method]
     if not known:
-        return "No private run has finished yet, so nothing can be said about its cost."
+        return _nothing(rows)
     chosen = _nearest(known, known[0].method, epsilon if epsilon is not None else 1.0)
     everyone = next((row for row in chosen if row.group == EVERYONE), None)
     judged = [row for row in chosen if row.group != EVERYONE and _is_judged(row)]
@@ -65,6 +65,15 @@ def headline(
     worst = max(paying or judged, key=lambda row: abs(row.cost or 0.0) if metric.better is None else (row.cost or 0.0))
     said = _cost(worst, everyone, words) if paying or worst.low is None else _unsure(worst, words)
     return f"{_point(worst, words)}{said}; {_seeds(worst, seeds_planned)}{_interval(worst, words)}."
+
+
+def _nothing(rows: Sequence[CostRow]) -> str:
+    """Why no cost is known: runs that diverged will never have one, the others may."""
+    why = {row.reason: None for row in rows if row.method != BASELINE and row.group == EVERYONE}
+    lost = [reason for reason in why if reason and "diverged" in reason]
+    if lost and len(lost) == len(why):
+        return f"No cost can be given: {lost[0]}. Ask again with a smaller learning rate."
+    return "No private run has finished yet, so nothing can be said about its cost."
 
 
 def _nearest(rows: Sequence[CostRow], method: str, epsilon: float) -> list[CostRow]:
@@ -95,7 +104,9 @@ def _cost(row: CostRow, everyone: CostRow | None, words: _Words) -> str:
     text = f" costs group {row.group_label} {words.amount(cost)}"
     if everyone is not None and everyone.cost is not None:
         more = cost - everyone.cost
-        text += f", {words.number(abs(more))} {'more' if more >= 0 else 'less'} than everyone"
+        shown = words.number(abs(more))
+        same = float(shown) == 0
+        text += ", as much as everyone" if same else f", {shown} {'more' if more >= 0 else 'less'} than everyone"
     return text
 
 
