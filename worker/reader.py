@@ -7,6 +7,7 @@ where it writes the parsed table and ``{reading, profile}`` or ``{problem}``). `
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -28,7 +29,17 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).parents[1]
 _LIBRARIES = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
+_ALLOCATOR = {
+    "MALLOC_ARENA_MAX": "1"
+}  # else every thread reserves 64 MiB of address space, which counts against the limit
 _TOO_LARGE = "Keep only the columns and rows that the audit needs and upload again."
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "bad_alloc",
+    "can't start new thread",
+    "cannot allocate memory",
+    "failed to map segment",
+)
 _MEMORY_SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGKILL)
 
 
@@ -87,7 +98,7 @@ def _run(request: Path, seconds: float) -> int:
     child = subprocess.Popen(
         [sys.executable, "-m", "worker.reader", str(request)],
         cwd=_ROOT,
-        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", **_LIBRARIES},
+        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", **_LIBRARIES, **_ALLOCATOR},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -124,24 +135,51 @@ def main(arguments: list[str]) -> int:
     """The child: limit itself, read, write the answer. Exit status 0 whenever there is an answer."""
     request = json.loads(Path(arguments[0]).read_text("utf-8"))
     limits = ReadLimits(**request["limits"])
-    _limit(limits)
     _end_with_parent()
+    _load_libraries()
+    _limit(limits)
     try:
         answer = _read(request, limits)
     except TableProblem as problem:
         answer = {"problem": problem_to_json(problem)}
-    except MemoryError:
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
         answer = {"problem": problem_to_json(_ended(-signal.SIGKILL, limits))}
     Path(request["answer"]).write_text(json.dumps(answer), "utf-8")
     return 0
 
 
+def _load_libraries() -> None:
+    """Before there is a limit: a library that finds no room while it is loaded ends the process without a word."""
+    import duckdb  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+
+    import worker.engine.catalogue
+    import worker.engine.datasets.profile  # noqa: F401
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Whether the limit is the cause: libraries name it by many types, some only in their text."""
+    known: BaseException | None = error
+    while known is not None:
+        text = str(known).lower()
+        named = any(sign in text for sign in _OUT_OF_MEMORY)
+        if named or isinstance(known, MemoryError) or getattr(known, "errno", None) == errno.ENOMEM:
+            return True
+        known = known.__cause__ or known.__context__
+    return False
+
+
 def _limit(limits: ReadLimits) -> None:
+    """``memory_bytes`` more address space than the libraries hold already."""
     seconds = int(limits.seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 2))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":  # elsewhere the address space of a process cannot be limited in earnest
-        resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        most = pages * resource.getpagesize() + limits.memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _end_with_parent() -> None:

@@ -59,9 +59,10 @@ def test_a_reader_that_takes_too_long_is_ended_and_the_limit_named(tmp_path):
     assert time.monotonic() - started < 10
 
 
-def test_a_reader_that_needs_too_much_memory_is_ended_and_the_limit_named(tmp_path):
+@pytest.mark.parametrize("megabytes", [1, 40, 120, 250])
+def test_a_reader_that_needs_too_much_memory_is_ended_and_the_limit_named(tmp_path, megabytes):
     wide = "a,b\n" + "".join(f"{i:0200d}x,{i:0200d}y\n" for i in range(150_000))
-    limits = ReadLimits(memory_bytes=400_000_000, seconds=60)
+    limits = ReadLimits(memory_bytes=megabytes * 1_000_000, seconds=300)
     with pytest.raises(TableProblem) as caught:
         read_in_child(write(tmp_path, wide), None, {}, limits, tmp_path)
     assert caught.value.limit == "memory"

@@ -77,7 +77,7 @@ def _open(path: Path, limits: ReadLimits) -> duckdb.DuckDBPyConnection:
     """A database in memory that may open this one file and nothing else, neither on disk nor on the network."""
     import duckdb
 
-    connection = duckdb.connect(":memory:")
+    connection = duckdb.connect(":memory:", config={"threads": 1})
     quoted = str(path).replace("'", "''")
     for setting in (
         "temp_directory = ''",
@@ -85,7 +85,6 @@ def _open(path: Path, limits: ReadLimits) -> duckdb.DuckDBPyConnection:
         "autoload_known_extensions = false",
         f"allowed_paths = ['{quoted}']",
         "enable_external_access = false",
-        "threads = 1",
         f"memory_limit = '{max(limits.memory_bytes // 3, 64_000_000)}B'",
         "lock_configuration = true",
     ):
