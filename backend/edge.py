@@ -10,14 +10,16 @@ from contextlib import AbstractContextManager
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from sqlalchemy.orm import Session
 
 from backend.database import Database
-from backend.errors import Malformed, NotSignedIn, WrongType
+from backend.errors import InputProblem, Malformed, NotSignedIn, WrongType
 from backend.people.service import Principal, principal_of_session, principal_of_token
 from backend.settings import Settings
 from backend.storage import Storage
+from worker.engine.results import FieldError
 
 BEARER = HTTPBearer(auto_error=False, description="A token from `var/token`, or made under `/api/v1/tokens`.")
 LONG_NUMBER = 25
@@ -94,11 +96,25 @@ def current_principal(request: Request, _: Annotated[Any, Depends(BEARER)] = Non
 
     Raises:
         NotSignedIn: nobody, or a token or session that is unknown, expired or revoked.
+        InputProblem: a query parameter that the route does not know.
     """
     principal = known_principal(request)
     if principal is None:
         raise NotSignedIn
+    _refuse_unknown_query(request)
     return principal
+
+
+def _refuse_unknown_query(request: Request) -> None:
+    """A filter that is not known is an error: to leave it out would answer another question than the one asked."""
+    route = request.scope.get("route")
+    if not isinstance(route, APIRoute) or not request.url.path.startswith("/api/"):
+        return
+    known = [param.alias for param in route.dependant.query_params]
+    strange = [name for name in dict.fromkeys(request.query_params) if name not in known]
+    if strange:
+        there_are = f"There are: {', '.join(known)}." if known else "This address takes none."
+        raise InputProblem.of([FieldError(name, f"This parameter is not known. {there_are}") for name in strange])
 
 
 Asker = Annotated[Principal, Depends(current_principal)]

@@ -144,6 +144,16 @@ class NotReady(ProductError):
     title = "Not ready"
 
 
+_VALIDATION: Mapping[str, str] = {
+    "missing": "This is needed.",
+    "int_parsing": "This must be a whole number.",
+    "int_from_float": "This must be a whole number.",
+    "float_parsing": "This must be a number.",
+    "bool_parsing": "This must be true or false.",
+    "greater_than_equal": "This must be at least {ge}.",
+    "less_than_equal": "This must be at most {le}.",
+}
+
 PageError = Callable[[Request, ProductError], Response]
 """How the pages render an error as HTML; ``app.state.page_error`` once the front end is installed."""
 
@@ -198,10 +208,17 @@ def from_database(error: Exception) -> ProductError:
 
 def from_validation(error: RequestValidationError) -> ProductError:
     """Query and path parameters that the framework refused; the value itself is not repeated."""
-    fields = [
-        FieldError(".".join(str(part) for part in found["loc"][1:]), found["msg"] + ".") for found in error.errors()
-    ]
-    return InputProblem.of(fields)
+    return InputProblem.of([FieldError(_field_of(found), _message_of(found)) for found in error.errors()])
+
+
+def _field_of(found: Mapping[str, Any]) -> str:
+    return ".".join(str(part) for part in found["loc"][1:])
+
+
+def _message_of(found: Mapping[str, Any]) -> str:
+    """In our words: the framework's own are for programmers."""
+    known = _VALIDATION.get(found["type"], "This value cannot be used. See /api/docs for those that can.")
+    return known.format_map(found.get("ctx", {}))
 
 
 def problem_json(problem: ProductError) -> dict[str, Any]:

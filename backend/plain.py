@@ -79,7 +79,8 @@ def _text_problem(text: str) -> str | None:
 
 
 def file_name(text: str, *, otherwise: str) -> str:
-    """As ``clean_name``, without the folders that some browsers send along."""
+    """As ``clean_name``, without the folders that some browsers send along; a quote, which browsers send as %22, is one."""
+    text = text.replace("%22", '"')
     return clean_name(text.replace("\\", "/").rpartition("/")[2], otherwise=otherwise)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import hypothesis
 import pytest
 from pytest_socket import socket_allow_hosts
 from sqlalchemy import Engine, text
@@ -19,6 +20,12 @@ from backend.settings import Settings
 from backend.tables import Base
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in the worker: threads that spin starve other processes
+
+# Examples are the same in every run, and a machine that is busy is no failure.
+hypothesis.settings.register_profile(
+    "steady", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("steady")
 
 SECRET = "a test's own secret, longer than thirty-two characters"  # not used anywhere else
 

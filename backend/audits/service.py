@@ -147,6 +147,8 @@ def list_audits(
 ) -> dict[str, Any]:
     """A page of audits, newest first; erased ones only with ``state='erased'``."""
     require(principal, "read")
+    if state is not None and state not in states.STATES:
+        raise InputProblem.at("state", f"There is no such state. There are: {', '.join(states.STATES)}.")
 
     def lines(found: Sequence[Audit]) -> list[dict[str, Any]]:
         counts = queries.counts(session, [audit.id for audit in found])

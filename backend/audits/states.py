@@ -16,6 +16,7 @@ from backend.queue import MEASURE_AUDIT, PLAN_AUDIT, TRAIN_GPU, TRAIN_STACK
 from backend.storage import Storage
 from backend.tables import Audit, Dataset, Stack
 
+STATES = ("planning", "queued", "running", "finished", "stopped", "failed", "erased")
 ENDED = ("finished", "stopped", "failed", "erased")
 STOPPED = "The audit was stopped."
 

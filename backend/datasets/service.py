@@ -28,6 +28,7 @@ from backend.tables import Dataset, Recipe, random_id
 from worker.engine.datasets.reading import check_reading
 from worker.engine.datasets.roles import check_roles
 
+STATES = ("received", "profiled", "refused", "erased")
 ROUTE = "POST /api/v1/datasets"
 COUNT_SECONDS = 5.0
 LOOK_SECONDS = 0.1
@@ -201,6 +202,8 @@ def list_datasets(
 ) -> dict[str, Any]:
     """A page of datasets, newest first; erased ones only with ``state='erased'``."""
     require(principal, "read")
+    if state is not None and state not in STATES:
+        raise InputProblem.at("state", f"There is no such state. There are: {', '.join(STATES)}.")
 
     def lines(rows: Sequence[Dataset]) -> list[dict[str, Any]]:
         newest = queries.recipe_lines(session, [row.id for row in rows])
@@ -329,6 +332,8 @@ def ready_recipe(session: Session, principal: Principal, dataset_id: object) -> 
         row = fetch_owned(session, principal, Dataset, dataset_id)
     except NotFound:
         raise NotFound("dataset", [{"field": "dataset", "message": "There is no such dataset."}]) from None
+    if row.state == "erased":
+        raise Conflict("The dataset was erased. Nothing was stored. Choose another dataset, or upload the table again.")
     recipe = queries.newest_ready_recipe(session, row.id)
     if row.state != "profiled" or recipe is None:
         raise Conflict("The dataset has no counted groups yet. Nothing was stored. Give its columns roles first.")

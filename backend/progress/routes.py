@@ -56,7 +56,7 @@ def events(
     """
     if audit is not None and dataset is not None:
         raise InputProblem.at("dataset", "Ask for an audit or for a dataset, not for both.")
-    from_id = _event_id(last_event_id or after)
+    from_id = _event_id("Last-Event-ID", last_event_id) or _event_id("after", after)
     with transaction(request) as session:
         read = _reader(session, database_of(request), principal, audit, dataset, from_id)
     return StreamingResponse(
@@ -66,12 +66,12 @@ def events(
     )
 
 
-def _event_id(text: str | None) -> tuple[str, int] | None:
+def _event_id(field: str, text: str | None) -> tuple[str, int] | None:
     if not text:
         return None
     found = EVENT_ID.fullmatch(text)
     if found is None:
-        raise InputProblem.at("Last-Event-ID", "This is not the id of an event. Start without one.")
+        raise InputProblem.at(field, "This is not the id of an event. Start without one.")
     return found[1], int(found[2])
 
 

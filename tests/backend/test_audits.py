@@ -319,7 +319,9 @@ def test_an_audit_of_an_erased_dataset_is_stopped_and_stays_so(
     found = analyst.get(f"{PATH}/{audit}").json()
     assert (found["state"], found["runs"]["stopped"]) == ("stopped", 6)
     assert analyst.post(f"{PATH}/{audit}/resume").status_code == 409
-    assert post(analyst, PATH, question(ready)).status_code == 409
+    again = post(analyst, PATH, question(ready))
+    assert again.status_code == 409
+    assert "The dataset was erased." in again.json()["detail"]
 
 
 def test_costs_are_the_same_in_rest_and_csv(
@@ -351,6 +353,29 @@ def test_costs_of_everyone_by_hand(analyst: Client, audit: str, database: Databa
     assert everyone["baseline"] == 1.0
     assert everyone["cost"] == pytest.approx((2 / n + 4 / n) / 2)
     assert everyone["low"] < everyone["cost"] < everyone["high"]
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "message"),
+    [
+        ("?limit=abc", "limit", "This must be a whole number."),
+        ("?limit=0", "limit", "This must be at least 1."),
+        ("?limit=500", "limit", "This must be at most 200."),
+        ("?colour=red", "colour", "This parameter is not known. There are: limit, cursor, state, dataset."),
+        ("?state=asleep", "state", "There is no such state."),
+    ],
+)
+def test_a_filter_that_cannot_be_used_is_told_at_its_field(
+    analyst: Client, path: str, field: str, message: str
+) -> None:
+    answer = analyst.get(PATH + path)
+    assert fields(answer) == [field]
+    assert answer.json()["errors"][0]["message"].startswith(message)
+
+
+def test_an_address_without_parameters_takes_none(analyst: Client) -> None:
+    answer = analyst.get("/api/v1/queue?state=waiting")
+    assert answer.json()["errors"][0]["message"].endswith("This address takes none.")
 
 
 def test_unknown_metrics_and_intervals(analyst: Client, audit: str) -> None:

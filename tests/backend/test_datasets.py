@@ -130,6 +130,11 @@ def test_what_cannot_be_received_leaves_nothing(
     assert queue.sent == []
 
 
+def test_an_unknown_state_is_told_at_its_field(analyst: Client) -> None:
+    answer = analyst.get(PATH, params={"state": "asleep"})
+    assert answer.json()["errors"][0]["message"].startswith("There is no such state. There are: received")
+
+
 def test_a_file_beyond_the_limit_is_refused_while_it_comes(
     app: FastAPI, analyst: Client, settings: Settings, database: Database
 ) -> None:

@@ -108,5 +108,6 @@ def test_a_cursor_comes_back() -> None:
 def test_a_title_keeps_its_slashes_and_a_file_name_loses_its_folders() -> None:
     assert clean_name("A/B test, Q1\\Q2", otherwise="x") == "A/B test, Q1\\Q2"
     assert file_name("C:\\people\\of 2026.csv", otherwise="x") == "of 2026.csv"
+    assert file_name("the %22best%22.csv", otherwise="x") == 'the "best".csv'
     assert title_problem("x" * 200) is None
     assert title_problem("x" * 201) == "A name may have at most 200 characters."

@@ -41,7 +41,7 @@ def test_the_plain_bytes_are_not_on_disk(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=60)
 @given(place=st.floats(0, 1, exclude_max=True), cut=st.booleans())
 def test_an_altered_or_truncated_file_does_not_open(tmp_path_factory: pytest.TempPathFactory, place: float, cut: bool):
     folder = tmp_path_factory.mktemp("files")

@@ -51,7 +51,7 @@ def problem_of(error: TableProblem) -> dict[str, Any]:
     places = {"row": error.row, "column": error.column, "limit": error.limit}
     known = {name: value for name, value in places.items() if value is not None}
     where = ", ".join(f"{name} {value}" for name, value in known.items() if name != "limit")
-    return problem(error.happened, f"In {where}." if where else "In the table.", error.next_step) | known
+    return problem(error.happened, f"In {where}." if where else "", error.next_step) | known
 
 
 def perform(context: Context, job: Job, row_id: str) -> None:

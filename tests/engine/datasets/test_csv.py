@@ -195,7 +195,7 @@ def test_texts_that_would_lose_something_are_no_numbers(text):
 CELLS = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=8)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8))
 def test_any_cells_come_back_as_written(tmp_path, cells):
     """Written by Python's csv with every cell quoted; the oracle is the list itself."""
@@ -209,7 +209,7 @@ def test_any_cells_come_back_as_written(tmp_path, cells):
         assert texts(table, name) == expected
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
 def test_numbers_come_back_exactly(tmp_path, numbers):
     table, _ = read(tmp_path, "a\n" + "".join(f"{value!r}\n" for value in numbers))

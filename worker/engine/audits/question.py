@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ SMALLEST_DELTA = 1e-12
 
 DEFAULT_SEEDS = 5
 DEFAULT_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+_SAME_EPSILON = 1e-6
 _SHARED = ("learning_rate", "clip")
 _KNOWN = ("dataset", "name", "methods", "epsilons", "delta", "seeds", "network", "training", "parameters")
 _LATER = ("tuning", "public_share")
@@ -171,7 +173,7 @@ class _Check:
         found: list[float] = []
         for place, epsilon in enumerate(wanted):
             problem = _number_problem(rule, epsilon)
-            if problem is None and float(epsilon) in found:
+            if problem is None and any(math.isclose(float(epsilon), other, rel_tol=_SAME_EPSILON) for other in found):
                 problem = "This epsilon is given twice. Give each once."
             if problem is None:
                 found.append(float(epsilon))
