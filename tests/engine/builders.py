@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from worker.engine.networks.initial import initial_weights
 from worker.engine.results import EncodedData, GroupRows, NetworkSpec, RunSpec, StackSpec, TrainingSize
 
 
@@ -32,6 +33,8 @@ def make_data(n: int = 200, d: int = 7, classes: int = 2, *, seed: int = 0, part
             GroupRows("sex=b", ~member),
         ),
         feature_names=tuple(f"feature {number}" for number in range(d)),
+        training_groups=(~member).astype(np.int64),
+        training_group_count=2,
     )
 
 
@@ -45,6 +48,7 @@ def make_spec(
     batch_size: int = 20,
     epochs: int = 2,
     threads: int = 1,
+    optimizer: str = "sgd",
 ) -> StackSpec:
     """A stack of (method, noise multiplier, parameters)."""
     units = len(np.unique(data.unit_ids[data.parts == 0]))
@@ -62,4 +66,12 @@ def make_spec(
         batch_seed=12,
         kernel="eager-cpu",
         threads=threads,
+        optimizer=optimizer,  # type: ignore[arg-type] # tests pass plain strings
     )
+
+
+def initial(spec: StackSpec, data: EncodedData) -> list[np.ndarray]:
+    """Weights before the first step, layer by layer."""
+    outputs = 1 if data.classes == 2 else data.classes
+    hidden = spec.network.hidden if spec.network.kind == "mlp" else ()
+    return initial_weights(data.feature_names, (*hidden, outputs), spec.weight_seed)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from worker.engine.datasets.formats.base import Format
 from worker.engine.datasets.formats.csv import CSV
 from worker.engine.methods.base import Method
+from worker.engine.methods.direction_error import DIRECTION_ERROR
 from worker.engine.methods.dp_sgd import DP_SGD
+from worker.engine.methods.dp_sgd_adaptive import DP_SGD_ADAPTIVE
+from worker.engine.methods.dp_sgd_f import DP_SGD_F
+from worker.engine.methods.dp_sgd_global import DP_SGD_GLOBAL
+from worker.engine.methods.dp_sgd_global_adapt import DP_SGD_GLOBAL_ADAPT
+from worker.engine.methods.fairness_lens import FAIRNESS_LENS
+from worker.engine.methods.fairness_lens_original import FAIRNESS_LENS_ORIGINAL
+from worker.engine.methods.magnitude_error import MAGNITUDE_ERROR
 from worker.engine.methods.non_private import NON_PRIVATE
 from worker.engine.metrics.accuracy import ACCURACY
 from worker.engine.metrics.base import Metric
@@ -18,6 +26,14 @@ from worker.engine.params import NetworkKind
 METHODS: tuple[Method, ...] = (
     NON_PRIVATE,
     DP_SGD,
+    DP_SGD_ADAPTIVE,
+    DP_SGD_F,
+    FAIRNESS_LENS,
+    DP_SGD_GLOBAL,
+    DP_SGD_GLOBAL_ADAPT,
+    FAIRNESS_LENS_ORIGINAL,
+    MAGNITUDE_ERROR,
+    DIRECTION_ERROR,
 )
 
 NETWORKS: tuple[NetworkKind, ...] = (

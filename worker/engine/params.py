@@ -18,6 +18,7 @@ class Param:
         default: value where nothing is given.
         low, high: inclusive range.
         integer: whole numbers only.
+        at_least: key of another value of the same method that this one must not be below.
     """
 
     key: str
@@ -27,6 +28,7 @@ class Param:
     low: float
     high: float
     integer: bool = False
+    at_least: str | None = None
 
     def problem(self, value: object) -> str | None:
         """Why ``value`` cannot be used, or None if it can."""
@@ -57,3 +59,21 @@ class NetworkKind:
     help: str
     hidden: tuple[int, ...]
     module: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several named ways, such as an optimizer or an activation."""
+
+    key: str
+    title: str
+    help: str
+
+
+@dataclass(frozen=True)
+class OptimizerKind(Choice):
+    """How a step is made from the release of a batch; its defaults for the learning rates of private runs and of the
+    baseline, since a good rate for one optimizer is absurd for another."""
+
+    learning_rate: float = 0.1
+    baseline_learning_rate: float = 0.5

@@ -20,6 +20,8 @@ EVERYONE = "everyone"
 """Key of the group that holds all rows."""
 
 RunState = Literal["finished", "diverged"]
+Activation = Literal["tanh", "relu"]
+Optimizer = Literal["sgd", "adam"]
 Tag = Literal["inside", "audit-only"]
 
 
@@ -29,7 +31,7 @@ class NetworkSpec:
 
     kind: str
     hidden: tuple[int, ...] = ()
-    activation: Literal["tanh", "relu"] = "tanh"
+    activation: Activation = "tanh"
 
 
 @dataclass(frozen=True)
@@ -65,17 +67,28 @@ class TrainingSize:
 
 
 @dataclass(frozen=True)
+class Release:
+    """One of the things a step releases: what it is, and its noise standard deviation over its own sensitivity."""
+
+    what: str
+    noise_multiplier: float
+
+
+@dataclass(frozen=True)
 class PrivacyEvent:
     """What a method spent, as data: ``steps`` times one Gaussian release on a Poisson batch.
 
-    ``noise_multiplier`` is the noise standard deviation over the joint L2 sensitivity of *all* releases of a step.
-    It is always a Python float (METHODS.md 5.3: other number types make dp-accounting return a wrong epsilon).
+    ``noise_multiplier`` is the noise standard deviation over the joint L2 sensitivity of *all* releases of a step:
+    several releases on one batch are one event with (sum of sigma^-2)^(-1/2) (METHODS.md 5.2). ``releases`` lists them,
+    so that the joint figure can be recomputed. It is always a Python float (METHODS.md 5.3: other number types make
+    dp-accounting return a wrong epsilon).
     """
 
     noise_multiplier: float
     sampling_probability: float
     steps: int
     adjacency: Literal["add-or-remove-one"] = "add-or-remove-one"
+    releases: tuple[Release, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,7 +117,8 @@ class RunSpec:
 class StackSpec:
     """The runs that train together: same rows, initial weights and Poisson batches, each its own noise.
 
-    The first run is the baseline of this seed. ``kernel`` names the program (``eager-cpu``, ``eager-cuda``).
+    The first run is the baseline of this seed. ``kernel`` names the program (``eager-cpu``, ``eager-cuda``). All runs
+    of a stack have the same ``optimizer``.
     """
 
     runs: tuple[RunSpec, ...]
@@ -114,6 +128,7 @@ class StackSpec:
     batch_seed: int
     kernel: str
     threads: int
+    optimizer: Optimizer = "sgd"
 
 
 @dataclass(frozen=True)
@@ -138,6 +153,10 @@ class EncodedData:
         universe: all unit ids lie in [0, universe); a public constant that does not depend on which rows are there.
         groups: first ``everyone``, then each group in order.
         feature_names: one a column of ``features``.
+        training_groups: int64, shape (n,), values 0 .. training_group_count-1: each row's value of the first protected
+            column, for methods that use groups while they train; None where there is one group. Numbered by first row
+            id, so that renaming a value changes nothing.
+        training_group_count: a public constant, like the groups.
     """
 
     features: NDArray[np.float32]
@@ -149,6 +168,8 @@ class EncodedData:
     universe: int
     groups: tuple[GroupRows, ...]
     feature_names: tuple[str, ...]
+    training_groups: NDArray[np.int64] | None = None
+    training_group_count: int = 1
 
 
 @dataclass(frozen=True)

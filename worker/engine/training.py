@@ -1,13 +1,15 @@
 """The loop over a stack of runs: read it top to bottom. It saves nothing and prints nothing.
 
-Each step: a Poisson batch that all runs share; each run's per-example gradient norms; each method's factors; the sum
-of scaled gradients plus the run's own noise, which is the only thing that leaves the batch; and a step of that length
-divided by the *expected* batch size. An empty batch takes a step of noise alone.
+Each step: a Poisson batch that all runs share; each run's per-example gradient norms; what each method counts, with
+noise; each method's factors; the sum of scaled gradients plus the run's own noise; and a step of that length divided by
+the *expected* batch size. The noisy sum and the noisy counts are all that leaves the batch. An empty batch takes a step
+of noise alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import groupby
@@ -17,12 +19,13 @@ from typing import Protocol, TypeVar, cast
 import torch
 from torch import Tensor
 
-from worker.engine.mechanisms.clipping import ClippingRule
+from worker.engine.mechanisms.clipping import Clipper, NoClip, Start
 from worker.engine.mechanisms.noise import NoiseStream
 from worker.engine.mechanisms.plan import Mechanism
 from worker.engine.mechanisms.sampling import PoissonBatches
 from worker.engine.methods.base import Method
 from worker.engine.networks.descent import Descent
+from worker.engine.networks.gradients import Gradients
 from worker.engine.networks.rows import Rows
 from worker.engine.networks.stack import DenseStack
 from worker.engine.observer import Observer
@@ -32,17 +35,33 @@ from worker.engine.results import EncodedData, PrivacyEvent, RunSpec, StackSpec
 LOOK_EVERY = 10
 """Steps between two looks at whether a run has diverged."""
 
+LARGEST_SETTING = 1e30
+"""A learning rate or clip beyond this could not even be written as a float32 once multiplied."""
+
+SIDE_STREAM = 1
+"""Second word of the noise seed of a run's counts; the noise of its sums has the seed alone."""
+
 
 @dataclass(frozen=True)
 class Trained:
     """A trained stack: its networks, all rows of the table as tensors, and for each run the step at which it was seen
-    to have diverged (or None) and the events that it spent."""
+    to have diverged (or None), why, and the events that it spent."""
 
     network: DenseStack
     rows: Rows
     diverged: tuple[int | None, ...]
+    reasons: tuple[str | None, ...]
     events: tuple[tuple[PrivacyEvent, ...], ...]
     steps: int
+
+
+@dataclass(frozen=True)
+class Section:
+    """Neighbouring runs with the same rule: the clipper that scales them, and the noise of what it counts."""
+
+    runs: slice
+    clipper: Clipper
+    side: NoiseStream | None
 
 
 def train_stack(
@@ -63,41 +82,69 @@ def train_stack(
     """
     torch.set_num_threads(spec.threads)
     torch.set_float32_matmul_precision("highest")  # a rounded norm would be a privacy bug
-    with torch.inference_mode():
+    with torch.inference_mode(), ExitStack() as streams:
         rows, network = Rows.of(data, device, dtype), build_network(spec, data, networks, device, dtype)
         mechanisms = [mechanism_of(run, spec, methods) for run in spec.runs]
         batches = PoissonBatches.of_training_part(data, spec.size.sampling_probability, spec.batch_seed)
-        rates = [run.parameters["learning_rate"] / spec.size.expected_batch_size for run in spec.runs]
-        momenta = [run.parameters.get("momentum", 0.0) for run in spec.runs]
-        descent, rules = Descent(network, rates, momenta), shared_rules(mechanisms)
+        descent = descent_of(spec, network)
+        sections = sections_of(spec, data, network, mechanisms, streams)
         seeds, stds = [run.noise_seed for run in spec.runs], [mechanism.noise_std for mechanism in mechanisms]
-        with NoiseStream(seeds, stds, network.numbers, spec.threads) as noise:
-            for step in range(spec.size.steps):
-                network.load_release(torch.as_tensor(noise.next(), device=device))
-                batch = torch.as_tensor(batches.batch(step), device=device)
-                if len(batch):
-                    add_batch(network, rows, batch, rules)
-                descent.step()
-                if (step + 1) % LOOK_EVERY == 0 or step + 1 == spec.size.steps:
-                    descent.look(step + 1)
-                observer.step(step + 1, spec.size.steps)
-    return Trained(network, rows, tuple(descent.diverged), tuple(m.events for m in mechanisms), spec.size.steps)
+        noise = streams.enter_context(NoiseStream(seeds, stds, network.numbers, spec.threads))
+        for step in range(spec.size.steps):
+            batch = torch.as_tensor(batches.batch(step), device=device)
+            release_batch(network, rows, batch, sections, torch.as_tensor(noise.next(), device=device))
+            descent.step()
+            if (step + 1) % LOOK_EVERY == 0 or step + 1 == spec.size.steps:
+                descent.look(step + 1)
+            observer.step(step + 1, spec.size.steps)
+    events = tuple(mechanism.events for mechanism in mechanisms)
+    return Trained(network, rows, tuple(descent.diverged), tuple(descent.reasons), events, spec.size.steps)
 
 
-def add_batch(network: DenseStack, rows: Rows, batch: Tensor, rules: Sequence[tuple[slice, ClippingRule]]) -> None:
-    """Add the scaled gradients of a batch to the network's release. Private until the noise is in: nothing else may
-    keep it."""
-    scores = network.forward(rows.features.index_select(0, batch))
+def release_batch(
+    network: DenseStack, rows: Rows, batch: Tensor, sections: Sequence[Section], noise: Tensor
+) -> list[Tensor | None]:
+    """Set the network's release to the noise, shape (R, numbers), plus the scaled gradients of a batch. What is private
+    stays in here.
+
+    Returns what each section's counts came to, with noise.
+    """
+    targets, squares = rows.targets.index_select(0, batch), rows.squares.index_select(0, batch)
+    norms = gradient_norms(network, rows.features.index_select(0, batch), targets, squares)
+    groups, widths = rows.groups.index_select(0, batch), norms.new_ones(network.runs)
+    views, counts = [], []
+    for section in sections:
+        view = Gradients(network, section.runs, norms[:, section.runs], groups, targets, squares)
+        counts.append(_noisy(section, section.clipper.measure(view)))
+        factors = section.clipper.scale(view, counts[-1])
+        if section.clipper.width is not None:
+            widths[section.runs] = section.clipper.width
+        norms[:, section.runs] = factors
+        views.append((view, factors))
+    network.load_release(noise, None if all(one.clipper.width is None for one in sections) else widths)
+    network.add_scaled_gradients(norms)
+    for view, factors in views:
+        view.finish(factors)
+    return counts
+
+
+def _noisy(section: Section, measured: Tensor | None) -> Tensor | None:
+    if measured is None or section.side is None:
+        return measured
+    return measured + torch.as_tensor(section.side.next(), device=measured.device)
+
+
+def gradient_norms(network: DenseStack, features: Tensor, targets: Tensor, squares: Tensor) -> Tensor:
+    """Norm of each example's gradient, shape (B, R). One that is not finite becomes zero, and so do both its factors."""
+    scores = network.forward(features)
     slopes = scores.sigmoid_() if network.outputs == 1 else torch.softmax(scores, 2)
-    slopes.sub_(rows.targets.index_select(0, batch)[:, None, :])
-    norms = network.squared_norms(slopes, rows.squares.index_select(0, batch)).sqrt_()
+    slopes.sub_(targets[:, None, :])
+    norms = network.squared_norms(slopes, squares).sqrt_()
     if not isfinite(float(norms.sum())):
         lost = ~norms.isfinite()
         network.forget(lost)
         norms.masked_fill_(lost, 0.0)
-    for runs, rule in rules:
-        norms[:, runs] = rule.scale(norms[:, runs])
-    network.add_scaled_gradients(norms)
+    return norms
 
 
 def build_network(
@@ -113,19 +160,61 @@ def build_network(
     return cast(DenseStack, made)
 
 
+def descent_of(spec: StackSpec, network: DenseStack) -> Descent:
+    """Moves the stack by its optimizer; runs whose settings cannot be used are ended before they start."""
+    ended = [unusable(run) for run in spec.runs]
+    return Descent(
+        network,
+        [run.parameters["learning_rate"] for run in spec.runs],
+        [run.parameters.get("momentum", 0.0) for run in spec.runs],
+        spec.size.expected_batch_size,
+        adam=spec.optimizer == "adam",
+        ended=ended,
+    )
+
+
 def mechanism_of(run: RunSpec, spec: StackSpec, methods: Sequence[Method]) -> Mechanism:
-    """What bounds and hides one unit's influence on this run."""
-    return Mechanism.of(_called(run.method, methods).rule(run.parameters), run.noise_multiplier, spec.size)
+    """What bounds and hides one unit's influence on this run. A run that must not train has nothing to hide."""
+    method = _called(run.method, methods)
+    if unusable(run) is not None:
+        return Mechanism.of(NoClip(), 0.0, spec.size)
+    return Mechanism.of(method.rule(run.parameters), run.noise_multiplier, spec.size)
 
 
-def shared_rules(mechanisms: Sequence[Mechanism]) -> list[tuple[slice, ClippingRule]]:
-    """Neighbouring runs with equal rules are scaled together."""
-    shared, start = [], 0
-    for rule, runs in groupby(mechanism.rule for mechanism in mechanisms):
-        count = len(list(runs))
-        shared.append((slice(start, start + count), rule))
-        start += count
-    return shared
+def unusable(run: RunSpec) -> str | None:
+    """Why a run's settings make training senseless from the first step on, or None."""
+    for key, value in run.parameters.items():
+        title = key.replace("_", " ")
+        if not abs(value) <= LARGEST_SETTING:
+            return f"The {title} is {value:g}. It must be a finite number, and not absurdly large."
+        if key in ("learning_rate", "clip") and value <= 0:
+            return f"The {title} is {value:g}. It must be above 0."
+    return None
+
+
+def sections_of(
+    spec: StackSpec, data: EncodedData, network: DenseStack, mechanisms: Sequence[Mechanism], streams: ExitStack
+) -> list[Section]:
+    """Neighbouring runs with equal rules are scaled together; each run's counts have noise from a stream of their own."""
+    sections, first = [], 0
+    for rule, neighbours in groupby(mechanisms, key=lambda mechanism: mechanism.rule):
+        stds = [mechanism.side_std for mechanism in neighbours]
+        runs = slice(first, first + len(stds))
+        start = Start(
+            runs=len(stds),
+            groups=data.training_group_count,
+            classes=data.classes,
+            numbers=network.numbers,
+            expected_batch_size=spec.size.expected_batch_size,
+            empty=network.parameters[0].new_empty(0),
+        )
+        seeds = [(run.noise_seed, SIDE_STREAM) for run in spec.runs[runs]]
+        statistics, side = rule.statistics(start), None
+        if statistics:
+            side = streams.enter_context(NoiseStream(seeds, stds, statistics, spec.threads))
+        sections.append(Section(runs, rule.begin(start), side))
+        first = runs.stop
+    return sections
 
 
 class _Keyed(Protocol):

@@ -83,7 +83,9 @@ def test_diverged_runs_have_a_reason_and_no_statistics() -> None:
     data = make_data(n=300)
     result = execute_stack(make_spec(data, RUNS, activation="relu"), data, METHODS, NETWORKS, Silent())
     assert [run.state for run in result.runs] == ["finished", "finished", "diverged"]
-    assert result.runs[2].reason == "Diverged at step 10."
+    assert result.runs[2].reason == (
+        "Diverged at step 10. A weight grew beyond a million. Choose a smaller learning rate."
+    )
     assert result.runs[2].statistics == ()
     assert result.runs[1].statistics[0].both_right is not None
 

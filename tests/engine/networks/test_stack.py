@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from tests.engine import judge
-from tests.engine.builders import make_data, make_spec
+from tests.engine.builders import initial, make_data, make_spec
 from worker.engine.catalogue import METHODS, NETWORKS
-from worker.engine.mechanisms.clipping import FlatClip, NoClip
+from worker.engine.mechanisms.clipping import FlatClip, NoClip, Stateless
 from worker.engine.mechanisms.noise import NoiseStream
 from worker.engine.mechanisms.sampling import PoissonBatches
 from worker.engine.networks.initial import initial_weights
 from worker.engine.networks.rows import Rows
 from worker.engine.observer import Silent
 from worker.engine.results import EncodedData, StackSpec
-from worker.engine.training import add_batch, build_network, mechanism_of, train_stack
+from worker.engine.training import Section, build_network, mechanism_of, release_batch, train_stack
 
 SHAPES = [
     ("logistic", (), "tanh", 2),
@@ -31,18 +31,11 @@ SHAPES = [
 ]
 
 
-def initial(spec: StackSpec, data: EncodedData) -> list[np.ndarray]:
-    outputs = 1 if data.classes == 2 else data.classes
-    hidden = spec.network.hidden if spec.network.kind == "mlp" else ()
-    return initial_weights(data.feature_names, (*hidden, outputs), spec.weight_seed)
-
-
 def fast_sum(data: EncodedData, spec: StackSpec, batch: np.ndarray, clip: float, dtype: torch.dtype) -> np.ndarray:
     network = build_network(spec, data, NETWORKS, "cpu", dtype)
-    network.load_release(torch.zeros(len(spec.runs), network.numbers, dtype=dtype))
-    add_batch(
-        network, Rows.of(data, "cpu", dtype), torch.as_tensor(batch), [(slice(0, len(spec.runs)), FlatClip(clip))]
-    )
+    section = Section(slice(0, len(spec.runs)), Stateless(FlatClip(clip)), None)
+    zeros = torch.zeros(len(spec.runs), network.numbers, dtype=dtype)
+    release_batch(network, Rows.of(data, "cpu", dtype), torch.as_tensor(batch), [section], zeros)
     return np.stack([judge.of_run(network.release, run) for run in range(len(spec.runs))])
 
 
@@ -165,14 +158,13 @@ def test_a_batch_larger_than_any_before_is_not_cut() -> None:
     data = make_data(n=300)
     spec = make_spec(data)
     network, rows = build_network(spec, data, NETWORKS, "cpu", torch.float64), Rows.of(data, "cpu", torch.float64)
-    rules = [(slice(0, 1), NoClip())]
+    section = Section(slice(0, 1), Stateless(NoClip()), None)
     sums = []
-    for batches in ([np.arange(300)], [np.arange(10), np.arange(10, 300)]):
-        network.load_release(torch.zeros(1, network.numbers, dtype=torch.float64))
-        for batch in batches:
-            add_batch(network, rows, torch.as_tensor(batch), rules)
+    for batch in (np.arange(300), np.arange(10), np.arange(10, 300)):
+        zeros = torch.zeros(1, network.numbers, dtype=torch.float64)
+        release_batch(network, rows, torch.as_tensor(batch), [section], zeros)
         sums.append(judge.of_run(network.release, 0))
-    np.testing.assert_allclose(sums[0], sums[1], rtol=1e-10)
+    np.testing.assert_allclose(sums[0], sums[1] + sums[2], rtol=1e-10)
 
 
 def test_initial_weights_belong_to_feature_names() -> None:

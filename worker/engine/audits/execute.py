@@ -40,7 +40,7 @@ def execute_stack(
     started = time.perf_counter()
     trained = train_stack(spec, data, methods, networks, observer, device=device)
     logits = evaluate(trained)
-    runs = run_results(spec, data, trained.diverged, logits)
+    runs = run_results(spec, data, trained.diverged, logits, trained.reasons)
     held_out = data.parts != PARTS.index("train")
     seconds = time.perf_counter() - started
     return StackResult(runs, logits[:, held_out], data.row_ids[held_out], seconds, trained.steps)
@@ -59,16 +59,21 @@ def evaluate(trained: Trained) -> NDArray[np.float32]:
 
 
 def run_results(
-    spec: StackSpec, data: EncodedData, diverged: Sequence[int | None], logits: NDArray[np.float32]
+    spec: StackSpec,
+    data: EncodedData,
+    diverged: Sequence[int | None],
+    logits: NDArray[np.float32],
+    reasons: Sequence[str | None] = (),
 ) -> tuple[RunResult, ...]:
-    """Each run's outcome with its sufficient statistics; a diverged run has none."""
+    """Each run's outcome with its sufficient statistics; a diverged run has none, but says when and why."""
     cells = list(_cells(data))
     baseline = _Outcome.of(logits[0], data) if diverged[0] is None else None
     results = []
     for position, run in enumerate(spec.runs):
         step = diverged[position]
         if step is not None:
-            results.append(RunResult(run.run, "diverged", f"Diverged at step {step}.", ()))
+            why = (reasons[position] if position < len(reasons) else None) or "Choose a smaller learning rate."
+            results.append(RunResult(run.run, "diverged", f"Diverged at step {step}. {why}", ()))
             continue
         outcome = baseline if position == 0 and baseline else _Outcome.of(logits[position], data)
         other = None if position == 0 else baseline

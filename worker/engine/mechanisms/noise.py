@@ -28,13 +28,13 @@ class NoiseStream:
     """Noise for all runs of a stack, drawn in blocks of steps.
 
     Args:
-        seeds: one a run.
+        seeds: one a run, a number or several.
         stds: standard deviation per run; a run with 0 gets zeros and draws nothing.
-        numbers: parameters of one run.
+        numbers: how many a run and step, such as the parameters of its network.
         threads: how many runs draw at the same time.
     """
 
-    def __init__(self, seeds: Sequence[int], stds: Sequence[float], numbers: int, threads: int) -> None:
+    def __init__(self, seeds: Sequence[int | Sequence[int]], stds: Sequence[float], numbers: int, threads: int) -> None:
         self._generators = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
         self._stds = [np.float32(std) for std in stds]
         self._noisy = [run for run, std in enumerate(stds) if std > 0]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from worker.engine.mechanisms.clipping import ClippingRule
-from worker.engine.params import Param
+from worker.engine.mechanisms.plan import Mechanism
+from worker.engine.params import OptimizerKind, Param
 from worker.engine.results import Calibration, PrivacyEvent, TrainingSize
 
 Calibrate = Callable[[float, float, float, int], Calibration]
@@ -33,7 +34,14 @@ class MethodPlan:
 
 
 class Method(Protocol):
-    """A training method inside the shared loop: it only decides how gradients are scaled, and what that costs."""
+    """A training method inside the shared loop: it only decides how gradients are scaled, and what that costs.
+
+    Attributes:
+        private: whether it claims an epsilon; one that does not says so in its title.
+        uses_groups: whether it looks at a row's training group while it trains.
+        params: what a person may set, besides the shared learning rate and clip.
+        limit: values at which the method, without noise, is the baseline. Clips stand above all norms that occur.
+    """
 
     @property
     def key(self) -> str: ...
@@ -48,7 +56,13 @@ class Method(Protocol):
     def private(self) -> bool: ...
 
     @property
+    def uses_groups(self) -> bool: ...
+
+    @property
     def params(self) -> tuple[Param, ...]: ...
+
+    @property
+    def limit(self) -> Mapping[str, float]: ...
 
     def plan(self, budget: Budget, size: TrainingSize, values: Mapping[str, float], calibrate: Calibrate) -> MethodPlan:
         """Noise and events for this budget. Raises AccountingProblem where no noise meets it."""
@@ -56,6 +70,25 @@ class Method(Protocol):
     def rule(self, values: Mapping[str, float]) -> ClippingRule:
         """How this method scales gradients, for these parameter values."""
 
+
+def plan_private(
+    method: Method, budget: Budget, size: TrainingSize, values: Mapping[str, float], calibrate: Calibrate
+) -> MethodPlan:
+    """The least noise over the joint sensitivity of all that the method releases in a step.
+
+    Raises:
+        ValueError: the budget has no epsilon.
+        AccountingProblem: no noise meets the budget, or the accountants disagree.
+    """
+    if budget.epsilon is None:
+        raise ValueError(f"{method.title} was planned without an epsilon. Give every private run one.")
+    found = calibrate(budget.epsilon, budget.delta, size.sampling_probability, size.steps)
+    mechanism = Mechanism.of(method.rule(values), found.noise_multiplier, size)
+    return MethodPlan(mechanism.noise_multiplier, found.epsilon_spent, mechanism.events, found.check)
+
+
+NO_CLAIM = MethodPlan(noise_multiplier=0.0, epsilon_spent=None, events=())
+"""The plan of a method that claims nothing."""
 
 TRAINING_PARAMS: tuple[Param, ...] = (
     Param("epochs", "Epochs", "Passes over the training part.", 20, 1, 1000, integer=True),
@@ -88,5 +121,31 @@ TRAINING_PARAMS: tuple[Param, ...] = (
 """Shared by all runs of an audit; the baseline has a learning rate of its own."""
 
 MOMENTUM = Param(
-    "momentum", "Momentum", "Share of the last step that is kept in the next; 0 for plain steps.", 0.0, 0.0, 0.99
+    "momentum",
+    "Momentum",
+    "Share of the last step that is kept in the next; 0 for plain steps. Not with Adam.",
+    0.0,
+    0.0,
+    0.99,
 )
+
+COUNT_NOISE = Param(
+    "count_noise",
+    "Noise of side releases",
+    "Noise of what is released beside the gradients, such as counts, as a multiple of theirs. It is charged.",
+    10.0,
+    0.5,
+    1000.0,
+)
+
+OPTIMIZERS: tuple[OptimizerKind, ...] = (
+    OptimizerKind("sgd", "SGD", "Plain steps, with momentum where a method asks for it.", 0.1, 0.5),
+    OptimizerKind(
+        "adam",
+        "Adam",
+        "Each weight's step is divided by its usual size. The clip then hardly acts as a step length.",
+        0.002,
+        0.005,
+    ),
+)
+"""How a step is made from the noisy sum; for all runs of an audit, the baseline too."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from worker.engine.mechanisms.clipping import ClippingRule, FlatClip
-from worker.engine.mechanisms.plan import Mechanism
-from worker.engine.methods.base import MOMENTUM, Budget, Calibrate, MethodPlan
+from worker.engine.methods.base import MOMENTUM, Budget, Calibrate, MethodPlan, plan_private
 from worker.engine.params import Param
 from worker.engine.results import TrainingSize
 
@@ -31,20 +30,13 @@ class DpSgd:
         "so that the trained network hardly depends on any one row."
     )
     private: bool = True
+    uses_groups: bool = False
     params: tuple[Param, ...] = (MOMENTUM,)
+    limit: Mapping[str, float] = field(default_factory=lambda: {"clip": 1e3})
 
     def plan(self, budget: Budget, size: TrainingSize, values: Mapping[str, float], calibrate: Calibrate) -> MethodPlan:
-        """The least noise that spends no more than the budget.
-
-        Raises:
-            ValueError: the budget has no epsilon.
-            AccountingProblem: no noise meets the budget, or the accountants disagree.
-        """
-        if budget.epsilon is None:
-            raise ValueError("DP-SGD was planned without an epsilon. Give every private run one.")
-        found = calibrate(budget.epsilon, budget.delta, size.sampling_probability, size.steps)
-        mechanism = Mechanism.of(self.rule(values), found.noise_multiplier, size)
-        return MethodPlan(mechanism.noise_multiplier, found.epsilon_spent, mechanism.events, found.check)
+        """The least noise that spends no more than the budget."""
+        return plan_private(self, budget, size, values, calibrate)
 
     def rule(self, values: Mapping[str, float]) -> ClippingRule:
         return FlatClip(float(values["clip"]))

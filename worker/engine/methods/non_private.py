@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from worker.engine.mechanisms.clipping import ClippingRule, NoClip
-from worker.engine.methods.base import MOMENTUM, Budget, Calibrate, MethodPlan
+from worker.engine.methods.base import MOMENTUM, NO_CLAIM, Budget, Calibrate, MethodPlan
 from worker.engine.params import Param
 from worker.engine.results import TrainingSize
 
@@ -28,6 +28,7 @@ class NonPrivate:
         "It protects nobody; it is what the cost of privacy is measured against."
     )
     private: bool = False
+    uses_groups: bool = False
     params: tuple[Param, ...] = (
         Param(
             "learning_rate",
@@ -39,11 +40,12 @@ class NonPrivate:
         ),
         MOMENTUM,
     )
+    limit: Mapping[str, float] = field(default_factory=dict)
 
     def plan(self, budget: Budget, size: TrainingSize, values: Mapping[str, float], calibrate: Calibrate) -> MethodPlan:
         """No noise, no events, no epsilon."""
         del budget, size, values, calibrate
-        return MethodPlan(noise_multiplier=0.0, epsilon_spent=None, events=())
+        return NO_CLAIM
 
     def rule(self, values: Mapping[str, float]) -> ClippingRule:
         del values

@@ -17,6 +17,9 @@ class Activation(Protocol):
     def slope(self, activated: Tensor, out: Tensor) -> Tensor:
         """Derivative where the activated value is this, into ``out``."""
 
+    def bend(self, activated: Tensor, tangent: Tensor) -> Tensor:
+        """How the slope changes when the activated value moves along ``tangent``, over the slope: new tensor."""
+
 
 class Tanh:
     """tanh(z) = 2 sigmoid(2z) - 1, faster than the library's tanh and equal to it within float32 rounding."""
@@ -33,6 +36,9 @@ class Tanh:
             self._ones[place] = torch.ones((), device=place[0], dtype=place[1])
         return torch.addcmul(self._ones[place], activated, activated, value=-1.0, out=out)
 
+    def bend(self, activated: Tensor, tangent: Tensor) -> Tensor:
+        return activated.mul(tangent).mul_(-2.0)
+
 
 class Relu:
     """max(z, 0), with slope 0 at 0."""
@@ -42,6 +48,10 @@ class Relu:
 
     def slope(self, activated: Tensor, out: Tensor) -> Tensor:
         return torch.gt(activated, 0.0, out=out)
+
+    def bend(self, activated: Tensor, tangent: Tensor) -> Tensor:
+        del activated
+        return torch.zeros_like(tangent)
 
 
 def activation(key: str) -> Activation:

@@ -16,12 +16,13 @@ class Rows:
 
     ``features`` (n, d + 1) end in a one; a row that is not finite is zeroed, and its ``squares`` (n,), kept from
     before, are not finite, so that its gradient counts as not finite and becomes zero. ``targets`` (n, outputs): the
-    label, or one-hot.
+    label, or one-hot. ``groups`` (n,): the training group.
     """
 
     features: Tensor
     squares: Tensor
     targets: Tensor
+    groups: Tensor
 
     @classmethod
     def of(cls, data: EncodedData, device: str, dtype: torch.dtype) -> Rows:
@@ -31,4 +32,7 @@ class Rows:
         features[~features.isfinite().all(1)] = 0.0
         labels = torch.as_tensor(data.labels, device=device)
         targets = labels[:, None] if data.classes == 2 else torch.nn.functional.one_hot(labels, data.classes)
-        return cls(features, squares, targets.to(dtype))
+        groups = torch.zeros_like(labels)
+        if data.training_groups is not None:
+            groups = torch.as_tensor(data.training_groups, device=device)
+        return cls(features, squares, targets.to(dtype), groups)

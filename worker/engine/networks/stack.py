@@ -32,6 +32,10 @@ class DenseStack:
         layers: initial weights of each layer, shape (inputs + 1, outputs), the bias last.
         activation: of the hidden layers.
         runs: how many networks.
+
+    After ``forward`` and ``squared_norms``, ``activated`` holds the inputs of each layer, the rows (B, i + 1) first, then
+    (B, R, i), and ``slopes`` those of the loss at each layer's outputs, (B, R, o): the two factors of each example's
+    gradient.
     """
 
     def __init__(
@@ -45,7 +49,6 @@ class DenseStack:
     ) -> None:
         self.runs = runs
         self.device, self.dtype = torch.device(device), dtype
-        self._activation = activation
         self._widths = [layer.shape[1] for layer in layers]
         self._inputs = layers[0].shape[0]
         tensors = [torch.as_tensor(layer, device=self.device, dtype=dtype) for layer in layers]
@@ -54,11 +57,12 @@ class DenseStack:
             self.parameters += [layer[:-1].repeat(runs, 1, 1), layer[-1].repeat(runs, 1)]
         self.release = [torch.zeros_like(parameter) for parameter in self.parameters]
         self.numbers = sum(parameter.numel() for parameter in self.parameters) // runs
+        self.activation = activation
+        self.activated: list[Tensor] = []
+        self.slopes: list[Tensor] = []
         self._capacity = 0
         self._first = torch.empty(0, device=self.device, dtype=dtype)
         self._work: list[Tensor] = []
-        self._activated: list[Tensor] = []
-        self._slopes: list[Tensor] = []
 
     @property
     def outputs(self) -> int:
@@ -68,10 +72,11 @@ class DenseStack:
         """Logits, shape (B, R, outputs), of rows with a last column of ones, shape (B, i + 1)."""
         self._reserve(len(rows))
         values = self._first[: len(rows)]
-        torch.mm(rows, self.parameters[0].view(self._inputs, -1), out=values.view(len(rows), -1))
-        self._activated = [rows]
+        first = self.parameters[0].view(self._inputs, -1)
+        torch.mm(rows, first, out=values.view(len(rows), first.shape[1]))
+        self.activated = [rows]
         for layer in range(1, len(self._widths)):
-            self._activated.append(self._activation.apply_(values))
+            self.activated.append(self.activation.apply_(values))
             weights, bias = self.parameters[2 * layer - 1], self.parameters[2 * layer]
             values = _times(values, weights, bias, self._work[layer - 1][: len(rows)])
         return values
@@ -83,49 +88,80 @@ class DenseStack:
             slopes: of the loss at the logits, shape (B, R, outputs).
             row_squares: squared length of each row with its one, shape (B,).
         """
-        self._slopes = [slopes]
+        self.slopes = [slopes]
         total = torch.zeros(slopes.shape[:2], device=self.device, dtype=self.dtype)
         for layer in range(len(self._widths) - 1, 0, -1):
-            inputs = self._activated[layer]
+            inputs = self.activated[layer]
             total.addcmul_(_squares(slopes), _squares(inputs).add_(1.0))
-            slope = self._activation.slope(inputs, self._work[layer - 1][: len(inputs)])
+            slope = self.activation.slope(inputs, self._work[layer - 1][: len(inputs)])
             slopes = _times_back(slopes, self.parameters[2 * layer - 1], slope)
-            self._slopes.insert(0, slopes)
+            self.slopes.insert(0, slopes)
         return total.addcmul_(_squares(slopes), row_squares[:, None])
 
     def forget(self, which: Tensor) -> None:
         """Zero both factors of these examples' gradients (bool, shape (B, R)): zero times a NaN is a NaN."""
-        for inputs in self._activated[1:]:
+        for inputs in self.activated[1:]:
             inputs.masked_fill_(which[:, :, None], 0.0)
-        for slopes in self._slopes:
+        for slopes in self.slopes:
             slopes.masked_fill_(which[:, :, None], 0.0)
 
     def add_scaled_gradients(self, scale: Tensor) -> None:
         """Add the sum of all examples' gradients, each times its scale, shape (B, R), to ``release``."""
-        for slopes in self._slopes:
+        for slopes in self.slopes:
             slopes.mul_(scale[:, :, None])
-        rows, first = self._activated[0], self._slopes[0]
-        self.release[0].view(self._inputs, -1).addmm_(rows.t(), first.reshape(len(rows), -1))
+        rows, first = self.activated[0], self.slopes[0]
+        total = self.release[0].view(self._inputs, -1)
+        total.addmm_(rows.t(), first.reshape(len(rows), total.shape[1]))
         for layer in range(1, len(self._widths)):
-            inputs, slopes = self._activated[layer], self._slopes[layer]
+            inputs, slopes = self.activated[layer], self.slopes[layer]
             _add_outer(self.release[2 * layer - 1], inputs, slopes)
             self.release[2 * layer].add_(slopes.sum(0))
 
-    def load_release(self, noise: Tensor) -> None:
-        """Set ``release`` to this noise, shape (R, numbers): a run's own numbers, first layer first."""
-        for release, part in zip(self.release, self.split(noise), strict=True):
-            release.copy_(part)
+    def sums(self, runs: slice, scale: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Sum of the gradients of some runs, each times its scale, shape (B, r): shape (r, numbers), a new tensor.
+
+        ``rows`` are positions within the batch, and ``scale`` then has one row for each; all where None.
+        """
+        parts = []
+        for layer, slopes in enumerate(self.slopes):
+            inputs = self.activated[layer] if layer == 0 else self.activated[layer][:, runs]
+            chosen = slopes[:, runs]
+            if rows is not None:
+                inputs, chosen = inputs.index_select(0, rows), chosen.index_select(0, rows)
+            parts += _flat_sums(inputs, chosen * scale[:, :, None])
+        return torch.cat(parts, 1)
+
+    def load_release(self, noise: Tensor, widths: Tensor | None = None) -> None:
+        """Set ``release`` to this noise, shape (R, numbers), times each run's width, shape (R,): a run's own numbers,
+        first layer first."""
+        parts = self.split(noise)
+        if widths is None:
+            for release, part in zip(self.release, parts, strict=True):
+                release.copy_(part)
+            return
+        for release, part, width in zip(self.release, parts, self.per_run(widths), strict=True):
+            torch.mul(part, width, out=release)
+
+    def flat_release(self, runs: slice) -> Tensor:
+        """The release of some runs as flat numbers, shape (r, numbers), a new tensor."""
+        first = self.release[0][:, runs].transpose(0, 1).flatten(1)
+        return torch.cat([first, *(part[runs].flatten(1) for part in self.release[1:])], 1)
+
+    def add_to_release(self, runs: slice, total: Tensor) -> None:
+        """Add a vector, shape (r, numbers), to the release of some runs."""
+        for release, part in zip(self.release, self.split(total), strict=True):
+            (release[:, runs] if release is self.release[0] else release[runs]).add_(part)
 
     def split(self, flat: Tensor) -> list[Tensor]:
-        """Views of flat numbers, shape (R, numbers), in the shapes of ``parameters``."""
-        views, at = [], 0
+        """Views of flat numbers, shape (r, numbers), in the shapes of ``parameters``, for r runs."""
+        views, at, runs = [], 0, len(flat)
         for parameter in self.parameters:
             count = parameter.numel() // self.runs
             part = flat[:, at : at + count]
             if at == 0:
-                part = part.view(self.runs, self._inputs, -1).transpose(0, 1)
+                part = part.view(runs, self._inputs, -1).transpose(0, 1)
             elif parameter.dim() == 3:
-                part = part.view(parameter.shape)
+                part = part.view(runs, *parameter.shape[1:])
             views.append(part)
             at += count
         return views
@@ -148,9 +184,9 @@ class DenseStack:
         return [values[None, :, None]] + [values.view([-1] + [1] * (p.dim() - 1)) for p in self.parameters[1:]]
 
     def _reserve(self, rows: int) -> None:
-        if rows <= self._capacity:
+        if rows <= self._capacity and self._capacity:
             return
-        self._capacity = rows + rows // 4
+        self._capacity = rows + rows // 4 + 1
         room = [self.parameters[0].new_empty(self._capacity, self.runs, width) for width in self._widths]
         self._first = torch.empty_like(room[0])
         self._work = room[:-1]
@@ -174,6 +210,16 @@ def _times_back(slopes: Tensor, weights: Tensor, slope: Tensor) -> Tensor:
     if weights.shape[2] == 1:
         return slope.mul_(weights[:, :, 0]).mul_(slopes)
     return slope.mul_(torch.bmm(slopes.transpose(0, 1), weights.transpose(1, 2)).transpose(0, 1))
+
+
+def _flat_sums(inputs: Tensor, slopes: Tensor) -> list[Tensor]:
+    """Sum over the batch of inputs times slopes (B, r, o), flat by run: the first layer's inputs (B, i) serve all runs
+    and hold a one for the bias; others are (B, r, i) and the bias comes after."""
+    runs = slopes.shape[1]
+    if inputs.dim() == 2:
+        total = torch.mm(inputs.t(), slopes.reshape(len(slopes), runs * slopes.shape[2]))
+        return [total.view(inputs.shape[1], runs, -1).transpose(0, 1).reshape(runs, -1)]
+    return [torch.bmm(inputs.permute(1, 2, 0), slopes.transpose(0, 1)).reshape(runs, -1), slopes.sum(0)]
 
 
 def _add_outer(total: Tensor, inputs: Tensor, slopes: Tensor) -> None:
