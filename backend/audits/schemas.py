@@ -75,14 +75,16 @@ class AuditList(BaseModel):
 
 
 class NetworkAsked(BaseModel):
-    """A kind from the catalogue, with hidden widths where it has any."""
+    """A kind from the catalogue, with hidden widths where it has any, and their activation (tanh or relu)."""
 
     kind: str
     hidden: list[int] | None = None
+    activation: str | None = None
 
 
 class TrainingAsked(BaseModel):
-    """How private runs train; the baseline's own settings stand in ``parameters``."""
+    """How private runs train; the baseline's own settings stand in ``parameters``. ``optimizer`` is sgd or adam, for
+    all runs; the learning rate that is left out is the optimizer's."""
 
     epochs: int | None = None
     batch_size: int | None = None

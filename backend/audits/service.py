@@ -87,7 +87,7 @@ def _name(body: Mapping[str, Any]) -> str:
 def _made_name(question: Question) -> str:
     epsilons, seeds = len(question.epsilons), question.seeds
     many = f"{epsilons} epsilon{'s' * (epsilons != 1)}, {seeds} seed{'s' * (seeds != 1)}"
-    return f"{', '.join(question.methods)}: {many}"
+    return f"{', '.join([*question.methods, *question.references])}: {many}"
 
 
 def _audit(principal: Principal, recipe: Recipe, audit_id: str, name: str, planned: Planned) -> Audit:

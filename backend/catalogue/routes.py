@@ -11,18 +11,28 @@ from fastapi import APIRouter
 from backend.catalogue.schemas import Catalogue
 from backend.edge import Asker
 from worker.engine import catalogue
-from worker.engine.params import Param
+from worker.engine.methods.base import OPTIMIZERS
+from worker.engine.params import ACTIVATIONS, Param
 
 router = APIRouter(prefix="/api/v1/catalogue", tags=["catalogue"])
 
 
 @router.get("", summary="What can be chosen", response_model=Catalogue)
 def whole(_: Asker) -> dict[str, Any]:
-    """Methods, metrics, networks, diagnostics and formats, each with key, title, help and parameters."""
+    """Methods, metrics, networks, optimizers, activations, diagnostics and formats, each with key, title, help and
+    parameters."""
     return {
-        "methods": [entry(method) | {"private": method.private} for method in catalogue.METHODS],
+        "methods": [
+            entry(method) | {"private": method.private, "uses_groups": method.uses_groups}
+            for method in catalogue.METHODS
+        ],
         "metrics": [entry(metric) | {"better": metric.better} for metric in catalogue.METRICS],
         "networks": [entry(network) for network in catalogue.NETWORKS],
+        "optimizers": [
+            entry(one) | {"learning_rate": one.learning_rate, "baseline_learning_rate": one.baseline_learning_rate}
+            for one in OPTIMIZERS
+        ],
+        "activations": [entry(one) for one in ACTIVATIONS],
         "diagnostics": [],
         "formats": [entry(form) for form in catalogue.FORMATS],
     }
@@ -49,4 +59,5 @@ def parameter(found: Param) -> dict[str, Any]:
         "low": found.low if math.isfinite(found.low) else None,
         "high": found.high if math.isfinite(found.high) else None,
         "integer": found.integer,
+        "at_least": found.at_least,
     }

@@ -15,6 +15,7 @@ class Parameter(BaseModel):
     low: float | None
     high: float | None
     integer: bool
+    at_least: str | None = None
 
 
 class Entry(BaseModel):
@@ -27,9 +28,18 @@ class Entry(BaseModel):
 
 
 class MethodEntry(Entry):
-    """``private`` is false for a method that gives no guarantee."""
+    """``private`` is false for a method that gives no guarantee; ``uses_groups`` is true for one that looks at a
+    protected attribute while it trains."""
 
     private: bool
+    uses_groups: bool
+
+
+class OptimizerEntry(Entry):
+    """The learning rates that are used where none is given: of the private runs and references, and the baseline."""
+
+    learning_rate: float
+    baseline_learning_rate: float
 
 
 class MetricEntry(Entry):
@@ -44,5 +54,7 @@ class Catalogue(BaseModel):
     methods: list[MethodEntry]
     metrics: list[MetricEntry]
     networks: list[Entry]
+    optimizers: list[OptimizerEntry]
+    activations: list[Entry]
     diagnostics: list[Entry]
     formats: list[Entry]

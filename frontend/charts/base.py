@@ -122,7 +122,8 @@ class Chart(Protocol):
 
 def mark_key(row: CostRow) -> str:
     """What links a mark to its row in a table."""
-    return f"{row.method}|{row.epsilon_asked:g}|{row.group}"
+    epsilon = "none" if row.epsilon_asked is None else f"{row.epsilon_asked:g}"
+    return f"{row.method}|{epsilon}|{row.group}"
 
 
 def hollow(row: CostRow) -> bool:

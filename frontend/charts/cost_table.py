@@ -69,13 +69,31 @@ def cost_table(facts: CostFacts, rows: tuple[CostRow, ...], caption: str) -> Tab
     return Table(caption, columns, tuple(_cells(facts, row) for row in rows), tuple(mark_key(row) for row in rows))
 
 
+def reference_table(facts: CostFacts, rows: tuple[CostRow, ...], caption: str) -> Table:
+    """Rows of methods that claim no privacy: no epsilon, the same numbers otherwise."""
+    noun = facts.noun.capitalize()
+    columns = (
+        "Method",
+        "Group",
+        "n",
+        "Baseline",
+        "This method",
+        f"{noun} ({facts.unit})",
+        "95 % interval",
+        "Seeds",
+        "Note",
+    )
+    kept = tuple((*cells[:3], *cells[5:]) for cells in (_cells(facts, row) for row in rows))
+    return Table(caption, columns, kept, tuple(mark_key(row) for row in rows))
+
+
 def _cells(facts: CostFacts, row: CostRow) -> tuple[Cell, ...]:
     scaled = None if row.cost is None else row.cost * facts.scale
     return (
         Cell(facts.method_title(row.method), row.method),
         Cell(row.group_label, row.group),
         Cell(f"{row.n:,}", row.n, number=True),
-        Cell(f"{row.epsilon_asked:g}", row.epsilon_asked, number=True),
+        Cell("none" if row.epsilon_asked is None else f"{row.epsilon_asked:g}", row.epsilon_asked, number=True),
         Cell(epsilon_text(row.epsilon_spent), row.epsilon_spent, number=True),
         Cell(level(facts, row.baseline), row.baseline, number=True),
         Cell(level(facts, row.value), row.value, number=True),

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from worker.engine import catalogue
-from worker.engine.methods.base import TRAINING_PARAMS
-from worker.engine.params import Param
+from worker.engine.audits.question import BASELINE
+from worker.engine.methods.base import OPTIMIZERS, TRAINING_PARAMS
+from worker.engine.params import ACTIVATIONS, Param
 
 
 @dataclass(frozen=True)
@@ -36,30 +37,57 @@ DELTA = "Left empty, {}the largest power of ten not above 1 / (10 n)."
 
 @dataclass(frozen=True)
 class FormParam:
-    """A parameter as a field of the form; ``name`` is its dotted path in the request."""
+    """A parameter as a field of the form; ``name`` is its dotted path in the request.
+
+    ``start`` is what the field holds at first: nothing where the default depends on the optimizer, which ``help`` says.
+    """
 
     name: str
     title: str
     help: str
     low: float
     high: float
-    default: float
+    start: str
     integer: bool
 
 
-def form_params() -> list[FormParam]:
-    """Training parameters, then those of each method, in the order of the catalogue."""
-    found = [_field(f"training.{param.key}", param.title, param) for param in TRAINING_PARAMS]
-    shared = [param.title for method in catalogue.METHODS for param in method.params]
+@dataclass(frozen=True)
+class MethodSettings:
+    """The fields of one method."""
+
+    key: str
+    title: str
+    params: tuple[FormParam, ...]
+
+
+def training_fields() -> list[FormParam]:
+    """What all runs share, or all but the baseline."""
+    return [
+        _field(f"training.{param.key}", param, [kind.learning_rate for kind in OPTIMIZERS]) for param in TRAINING_PARAMS
+    ]
+
+
+def method_settings() -> list[MethodSettings]:
+    """The fields of each method, in the order of the catalogue."""
+    rates = [kind.baseline_learning_rate for kind in OPTIMIZERS]
+    found = []
     for method in catalogue.METHODS:
-        for param in method.params:
-            title = param.title if shared.count(param.title) == 1 else f"{param.title} ({method.title})"
-            found.append(_field(f"parameters.{method.key}.{param.key}", title, param))
-    return found
+        fields = (_field(f"parameters.{method.key}.{param.key}", param, rates) for param in method.params)
+        found.append(MethodSettings(method.key, method.title, tuple(fields)))
+    return [settings for settings in found if settings.params]
 
 
-def _field(name: str, title: str, param: Param) -> FormParam:
-    return FormParam(name, title, param.help, param.low, param.high, param.default, param.integer)
+def form_params() -> list[FormParam]:
+    """Training parameters, then those of each method."""
+    return [*training_fields(), *(param for settings in method_settings() for param in settings.params)]
+
+
+def _field(name: str, param: Param, rates: list[float]) -> FormParam:
+    told, start = param.help, f"{param.default:g}"
+    if param.key == "learning_rate":
+        each = [f"{rate:g} with {kind.title}" for rate, kind in zip(rates, OPTIMIZERS, strict=True)]
+        told, start = f"{told} Left empty: {', '.join(each)}.", ""
+    return FormParam(name, param.title, told, param.low, param.high, start, param.integer)
 
 
 def start_values() -> dict[str, Any]:
@@ -70,11 +98,13 @@ def start_values() -> dict[str, Any]:
         "epsilons": " ".join(f"{epsilon:g}" for epsilon in EPSILONS),
         "network.kind": NETWORK,
         "network.hidden": HIDDEN,
+        "network.activation": ACTIVATIONS[0].key,
+        "training.optimizer": OPTIMIZERS[0].key,
         "delta": "",
         "other_seeds": "",
         "name": "",
     }
-    return values | {param.name: f"{param.default:g}" for param in form_params()}
+    return values | {param.name: param.start for param in form_params()}
 
 
 def posted_values(form: Any) -> dict[str, Any]:
@@ -86,18 +116,18 @@ def posted_values(form: Any) -> dict[str, Any]:
 
 def body_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """The body of ``POST audits``. What is no number stays text and is refused at its field."""
-    baseline = [method.key for method in catalogue.METHODS if not method.private]
-    methods = [*baseline, *(key for key in values["methods"] if key not in baseline)]
+    methods = [BASELINE, *(key for key in values["methods"] if key != BASELINE)]
     seeds = values["other_seeds"].strip() or values["preset"]
     network: dict[str, Any] = {"kind": values["network.kind"]}
     if values["network.kind"] != "logistic":
         network["hidden"] = [number(piece, whole=True) for piece in pieces(values["network.hidden"])]
+        network["activation"] = values["network.activation"]
     body: dict[str, Any] = {
         "methods": methods,
         "epsilons": [number(piece) for piece in pieces(values["epsilons"])],
         "seeds": number(seeds, whole=True),
         "network": network,
-        "training": {"optimizer": "sgd"},
+        "training": {"optimizer": values["training.optimizer"]},
     }
     if values["delta"].strip():
         body["delta"] = number(values["delta"])
@@ -160,6 +190,10 @@ def catalogue_fields() -> dict[str, Any]:
     return {
         "presets": PRESETS,
         "methods": catalogue.METHODS,
+        "baseline": BASELINE,
         "networks": catalogue.NETWORKS,
-        "training": form_params(),
+        "activations": [(one.key, one.title) for one in ACTIVATIONS],
+        "optimizers": [(one.key, one.title) for one in OPTIMIZERS],
+        "training": training_fields(),
+        "settings": method_settings(),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -126,7 +126,10 @@ def claim(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     others: list[dict[str, Any]] = [
         {"title": "In one sentence", "text": words.small(str(found.get("sentence") or ""))},
         {"title": "Mechanism", "text": _mechanism(mechanism)},
+        {"title": "Released in each step", "text": _releases(found.get("points") or ())},
         {"title": "Accounting", "text": found.get("accounting")},
+        {"title": "Groups in training", "text": _groups_in_training(found.get("groups_in_training"))},
+        {"title": "Without a claim", "text": _references(found.get("references") or {})},
         {"title": "Covered", "text": found.get("covered")},
         {"title": "Not covered", "text": "; ".join(found.get("not_covered") or ())},
     ]
@@ -166,12 +169,39 @@ def _epsilon_words(one: Mapping[str, Any]) -> str:
     return text + "."
 
 
+def _releases(points: Sequence[Mapping[str, Any]]) -> str:
+    """What each method releases besides the sum, once a method."""
+    named = titles()
+    by_method: dict[str, str] = {}
+    for point in points:
+        for event in point.get("events") or ():
+            whats = [release["what"] for release in event.get("releases") or ()]
+            by_method.setdefault(named.get(point["method"], point["method"]), words.listed(whats))
+    return "; ".join(f"{title}: {what}" for title, what in by_method.items() if what)
+
+
+def _groups_in_training(found: Mapping[str, Any] | None) -> str:
+    if not found:
+        return "No method looks at a protected attribute while it trains."
+    named = titles()
+    column = f" ({found['column']}, {found['count']} values)" if found.get("column") else ""
+    looking = words.listed([named.get(key, key) for key in found["methods"]])
+    return f"{looking}: training looks at the first protected column of every training row{column}."
+
+
+def _references(found: Mapping[str, Any]) -> str:
+    if not found.get("methods"):
+        return ""
+    named = titles()
+    return f"{words.listed([named.get(key, key) for key in found['methods']])}. {found['note']}"
+
+
 def _mechanism(found: Mapping[str, Any]) -> str:
     if not found:
         return ""
     return (
         f"{found['sampling']}; sampling probability {found['sampling_probability']:.3g}, {found['steps']:,} steps, "
-        f"expected batch {found['expected_batch_size']:.4g}."
+        f"expected batch {found['expected_batch_size']:.4g}; optimizer {found.get('optimizer', 'sgd')}."
     )
 
 

@@ -214,7 +214,15 @@ def _dataset(session: Any, principal: Principal, dataset_id: str) -> dict[str, A
 
 def _costs(audit: dict[str, Any], facts: AuditFacts | None, chosen: Selection | None) -> dict[str, Any]:
     if facts is None or chosen is None:
-        return {"panels": [], "at_epsilon": None, "choices": None, "selection": {}, "pages": [], "nothing_yet": ""}
+        return {
+            "panels": [],
+            "at_epsilon": None,
+            "choices": None,
+            "selection": {},
+            "references": None,
+            "pages": [],
+            "nothing_yet": "",
+        }
     return cost_view.context(audit["id"], audit["state"], facts, chosen)
 
 

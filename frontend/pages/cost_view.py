@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from frontend.charts.catalogue import CHARTS
+from frontend.charts.cost_table import reference_table
 from frontend.pages.selection import ALL, INTERVAL_WORDS, VIEWS, Selection, titles
 from worker.engine import catalogue
-from worker.engine.facts.costs import INTERVALS
+from worker.engine.facts.costs import BASELINE, INTERVALS
 from worker.engine.results import AuditFacts
 
 CHART = {chart.key: chart for chart in CHARTS}
@@ -29,6 +30,7 @@ def context(audit_id: str, state: str, audit: AuditFacts, chosen: Selection) -> 
         "choices": _choices(audit, chosen),
         "panels": [_panel(audit_id, chosen, method) for method in chosen.methods] if has_rows else [],
         "at_epsilon": _at_epsilon(audit_id, chosen) if has_rows else None,
+        "references": _references(audit_id, chosen),
         "pages": _pages(audit_id, chosen),
         "nothing_yet": _nothing_yet(state),
     }
@@ -76,6 +78,20 @@ def _shown(audit_id: str, chosen: Selection, chart: Any, view: Any, heading: str
         "caption": chart.caption(chosen.facts, view),
         "table": chart.table(chosen.facts, view),
         "id": element,
+    }
+
+
+def _references(audit_id: str, chosen: Selection) -> dict[str, Any] | None:
+    """What the methods without a claim cost the groups in view; None where the audit has none."""
+    free = (row for row in chosen.facts.rows if row.epsilon_asked is None and row.method != BASELINE)
+    rows = tuple(row for row in free if row.group in chosen.groups)
+    if not rows:
+        return None
+    title = f"{chosen.asked.metric.title} of runs that claim no privacy"
+    return {
+        "heading": "Without a claim of privacy",
+        "table": reference_table(chosen.facts, rows, title),
+        "csv": f"/api/v1/audits/{audit_id}/costs.csv?metric={chosen.asked.metric.key}&interval={chosen.asked.interval}",
     }
 
 

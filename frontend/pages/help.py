@@ -13,6 +13,8 @@ from fastapi.responses import Response
 from backend.edge import known_principal
 from frontend.pages.rendering import FOLDER, page
 from worker.engine import catalogue
+from worker.engine.methods.base import OPTIMIZERS
+from worker.engine.params import ACTIVATIONS
 
 router = APIRouter(include_in_schema=False)
 
@@ -21,11 +23,13 @@ GLOSSARY = FOLDER.parent / "docs" / "glossary.md"
 
 @router.get("/help")
 def help_page(request: Request) -> Response:
-    """How to read an audit; methods, metrics, networks and formats as the catalogue describes them."""
+    """How to read an audit; what can be chosen, as the catalogue describes it."""
     shelves = [
         ("Methods", [_entry(item) for item in catalogue.METHODS]),
         ("Metrics", [_entry(item) for item in catalogue.METRICS]),
         ("Networks", [_entry(item) for item in catalogue.NETWORKS]),
+        ("Activations", [_entry(item) for item in ACTIVATIONS]),
+        ("Optimizers", [_entry(item) for item in OPTIMIZERS]),
         ("Formats of files", [_entry(item) for item in catalogue.FORMATS]),
     ]
     return page(request, "help", known_principal(request), "help", shelves=shelves)
@@ -33,7 +37,7 @@ def help_page(request: Request) -> Response:
 
 def _entry(item: Any) -> dict[str, Any]:
     """Key, title, the short help, then the paragraphs of the docstring that says what voids it."""
-    own = type(item).__doc__ if type(item).__module__.startswith("worker.engine.methods") else ""
+    own = type(item).__doc__ if hasattr(item, "private") else ""
     told = [piece for piece in (item.help, inspect.cleandoc(own or "")) if piece]
     paragraphs = [_flat(block) for text in told for block in re.split(r"\n\s*\n|\n(?=Void if)", text)]
     return {

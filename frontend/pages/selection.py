@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from frontend.charts.base import MOST_GROUPS, CostFacts, View
 from frontend.charts.theme import Tone
 from worker.engine import catalogue
-from worker.engine.facts.costs import BASELINE, INTERVALS, Interval, cost_rows
+from worker.engine.facts.costs import INTERVALS, Interval, cost_rows
 from worker.engine.facts.headline import headline
 from worker.engine.metrics.base import Metric
 from worker.engine.results import EVERYONE, AuditFacts, GroupFacts
@@ -83,7 +83,7 @@ class Selection:
     def of(cls, audit: AuditFacts, query: Mapping[str, str]) -> Selection:
         asked = Asked.of(query)
         rows = tuple(cost_rows(audit, asked.metric, asked.interval))
-        methods = tuple(dict.fromkeys(row.method for row in rows if row.method != BASELINE))
+        methods = tuple(dict.fromkeys(row.method for row in rows if row.epsilon_asked is not None))
         method = asked.method if asked.method in methods else None
         said = headline(
             rows,

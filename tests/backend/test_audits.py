@@ -142,7 +142,7 @@ def _measurement(audit: Audit, group: Group) -> Measurement:
         ({"training": {"clip": -1}}, "training.clip"),
         ({"training": {"learning_rate": float("nan")}}, "training.learning_rate"),
         ({"training": {"batch_size": 10**6}}, "training.batch_size"),
-        ({"training": {"optimizer": "adam"}}, "training.optimizer"),
+        ({"training": {"optimizer": "lion"}}, "training.optimizer"),
         ({"training": 3}, "training"),
         ({"parameters": {"magic": {}}}, "parameters.magic"),
         ({"parameters": {"dp-sgd": {"clip": "x"}}}, "parameters.dp-sgd.clip"),

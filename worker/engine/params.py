@@ -70,6 +70,13 @@ class Choice:
     help: str
 
 
+ACTIVATIONS: tuple[Choice, ...] = (
+    Choice("tanh", "tanh", "Smooth and bounded; the usual choice with a clip."),
+    Choice("relu", "ReLU", "max(0, z); its gradients can grow long, so that more of them are clipped."),
+)
+"""Of the hidden layers; a network without any has no use for one."""
+
+
 @dataclass(frozen=True)
 class OptimizerKind(Choice):
     """How a step is made from the release of a batch; its defaults for the learning rates of private runs and of the

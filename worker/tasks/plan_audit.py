@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from worker.engine.audits.plan import Question
     from worker.engine.methods.base import Calibrate, MethodPlan
 
-BASELINE = "non-private"
 NEXT = "Ask for a larger epsilon, fewer epochs or a smaller batch, and start a new audit."
 
 
@@ -101,7 +100,7 @@ def _plan(context: Context, held: Claim, beat: Heartbeat) -> Planned:
     known = {method.key: method for method in METHODS}
     find = cached(context.database, calibrate)
     points: dict[tuple[str, float | None], MethodPlan] = {}
-    for method, epsilon in [(BASELINE, None), *((m, e) for m in question.methods for e in question.epsilons)]:
+    for method, epsilon in question.points:
         beat.check()  # an audit that is stopped while it is planned is taken away
         budget = Budget(epsilon, audit.delta)
         points[method, epsilon] = known[method].plan(budget, size, question.parameters[method], find)
@@ -114,6 +113,7 @@ def _claim(
     """The audit's claim, with the epsilon of publishing all of its runs."""
     from worker.engine.accounting.accountant import epsilon_all_published
     from worker.engine.audits.plan import claim
+    from worker.engine.catalogue import METHODS
 
     private = {key: plan for key, plan in points.items() if key[1] is not None}
     of_one_seed = [event for plan in private.values() for event in plan.events]
@@ -129,7 +129,8 @@ def _claim(
         for (method, epsilon), plan in private.items()
     ]
     all_runs = epsilon_all_published([of_one_seed] * question.seeds, question.delta) if of_one_seed else None
-    return claim(question, summary, stated, all_runs)
+    looking = [method.key for method in METHODS if method.uses_groups and (method.key in question.parameters)]
+    return claim(question, summary, stated, all_runs, looking)
 
 
 def _save(context: Context, held: Claim, planned: Planned) -> None:

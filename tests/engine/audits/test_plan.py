@@ -44,6 +44,9 @@ def check(**changes):
     return check_question(body, summary=SUMMARY, methods=METHODS, networks=NETWORKS, run_limit=20_000)
 
 
+GLOBAL = {"methods": ["dp-sgd-global"]}
+
+
 def ask(**changes) -> Question:
     question, found = check(**changes)
     assert found == ()
@@ -126,7 +129,19 @@ def test_the_baseline_never_moves_with_the_private_learning_rate():
         ({"training": {"learning_rate": math.nan}}, "training.learning_rate"),
         ({"training": {"clip": -1}}, "training.clip"),
         ({"training": {"clip": "4"}}, "training.clip"),
-        ({"training": {"optimizer": "adam"}}, "training.optimizer"),
+        ({"training": {"optimizer": "lion"}}, "training.optimizer"),
+        ({"training": {"optimizer": 3}}, "training.optimizer"),
+        (
+            {"training": {"optimizer": "adam"}, "parameters": {"dp-sgd": {"momentum": 0.9}}},
+            "parameters.dp-sgd.momentum",
+        ),
+        ({"network": {"kind": "mlp", "activation": "sigmoid"}}, "network.activation"),
+        ({"network": {"kind": "mlp", "activation": []}}, "network.activation"),
+        ({"methods": ["magnitude-error"]}, "methods"),
+        (GLOBAL | {"parameters": {"dp-sgd-global": {"bound": 3.9}}}, "parameters.dp-sgd-global.bound"),
+        (GLOBAL | {"training": {"clip": 60}}, "parameters.dp-sgd-global.bound"),
+        (GLOBAL | {"parameters": {"dp-sgd-global": {"clip": 51}}}, "parameters.dp-sgd-global.bound"),
+        ({"references": ["magnitude-error"]}, "references"),
         ({"training": {"momentum": 0.9}}, "training.momentum"),
         ({"parameters": []}, "parameters"),
         ({"parameters": 4}, "parameters"),
@@ -273,3 +288,41 @@ def test_the_claim_is_json_and_states_its_constants():
 def test_no_word_promises_too_much():
     text = json.dumps(claim(ask(), SUMMARY)).lower()
     assert not any(word in text for word in ("secure", "anonymous", "safe"))
+
+
+def test_references_run_once_a_seed_and_have_no_epsilon():
+    question = ask(methods=["magnitude-error", "dp-sgd", "fairness-lens-original"], epsilons=[1, 2], seeds=3)
+    assert question.methods == ("dp-sgd",)
+    assert question.references == ("magnitude-error", "fairness-lens-original")
+    assert question.points == (
+        ("non-private", None),
+        ("dp-sgd", 1.0),
+        ("dp-sgd", 2.0),
+        ("magnitude-error", None),
+        ("fairness-lens-original", None),
+    )
+    assert question.runs == 15
+    stored = json.loads(json.dumps(question.to_json()))
+    assert Question.from_json(stored) == question
+    assert check(**stored)[0] == question
+
+
+@pytest.mark.parametrize(("optimizer", "rate", "baseline"), [("sgd", 0.1, 0.5), ("adam", 0.002, 0.005)])
+def test_the_learning_rate_left_out_is_the_optimizers(optimizer, rate, baseline):
+    question = ask(training={"optimizer": optimizer}, network={"kind": "mlp", "activation": "relu"})
+    assert question.optimizer == optimizer
+    assert question.network.activation == "relu"
+    assert question.training["learning_rate"] == question.parameters["dp-sgd"]["learning_rate"] == rate
+    assert question.parameters["non-private"]["learning_rate"] == baseline
+    given = ask(training={"optimizer": optimizer, "learning_rate": 0.7})
+    assert given.parameters["dp-sgd"]["learning_rate"] == 0.7
+    assert given.parameters["non-private"]["learning_rate"] == baseline
+    assert Question.from_json(json.loads(json.dumps(question.to_json()))) == question
+
+
+def test_a_question_stored_before_there_was_a_choice_is_read_as_it_was_asked():
+    stored = ask().to_json()
+    del stored["references"], stored["training"]["optimizer"], stored["network"]["activation"]
+    again = Question.from_json(stored)
+    assert again == ask()
+    assert (again.optimizer, again.network.activation, again.references) == ("sgd", "tanh", ())

@@ -219,3 +219,32 @@ def test_keys_cannot_be_confused_by_marks_in_names():
 def test_labels_are_those_of_the_recipe():
     reading = {"labels": {"columns": {"SEX": "Sex"}, "values": {"SEX": {"2": "female"}}}}
     assert group_label({"SEX": "2", "age": "under 25"}, reading) == "Sex: female, age: under 25"
+
+
+def test_training_groups_are_the_values_of_the_first_protected_column():
+    data, table = make_data(), make_table()
+    sex = np.array(table.column("sex").categories)[table.column("sex").filled_codes()]
+    assert data.training_group_count == 2
+    for code in (0, 1):
+        assert len(set(sex[data.training_groups == code])) == 1
+    assert data.training_groups[np.argmin(data.row_ids)] == 0
+    assert make_data(protected=("race", "sex")).training_group_count == 3
+    assert summary(data, table, make_roles())["training_groups"] == {"column": "sex", "count": 2}
+
+
+def test_training_groups_do_not_depend_on_the_names_of_values_nor_on_the_order_of_rows():
+    rows = ["b", None, "a", "b", "c", None]
+    for names in ({"a": "a", "b": "b", "c": "c"}, {"a": "z", "b": "y", "c": "x"}):
+        for order in (range(6), [5, 3, 1, 0, 2, 4]):
+            cells = [names.get(rows[at]) if rows[at] else None for at in order]
+            table = table_of(
+                category("g", cells),
+                number("x", list(map(float, order))),
+                category("y", ["p", "q"] * 3),
+                row_ids=list(order),
+            )
+            roles = Roles(Target("y", favourable="p"), ("g",), ("x",))
+            parts = np.zeros(6, dtype=np.int8)
+            data = encode(table, roles, parts, make_encoding(table, roles, parts), [])
+            found = dict(zip(data.row_ids.tolist(), data.training_groups.tolist(), strict=True))
+            assert found == {0: 0, 1: 1, 2: 2, 3: 0, 4: 3, 5: 1}

@@ -41,6 +41,7 @@ def claim(
     summary: Mapping[str, Any],
     points: Sequence[Mapping[str, Any]] = (),
     all_runs_epsilon: float | None = None,
+    group_methods: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The claim as JSON. Undefined figures are None beside a ``reason``.
 
@@ -48,8 +49,9 @@ def claim(
         points: one a method and epsilon: ``method``, ``epsilon_asked``, ``epsilon_spent``, ``noise_multiplier``,
             ``events`` and ``check``; empty before the noise is found.
         all_runs_epsilon: epsilon of ``published_events``, by the accountant.
+        group_methods: methods that look at training groups.
     """
-    units, unit, size = int(summary["units"]), str(summary["unit"]), question.size(int(summary["units"]))
+    units, unit = int(summary["units"]), str(summary["unit"])
     return {
         "sentence": _sentence(question, unit),
         "setting": "central: whoever runs this service sees the rows",
@@ -60,14 +62,13 @@ def claim(
         "delta": question.delta,
         "delta_times_units": question.delta * units,
         "delta_note": _delta_note(question.delta, units),
-        "mechanism": {
-            "sampling": "Poisson: each unit by its own coin, each step; a batch is never cut, an empty one takes a noisy step",
-            "sampling_probability": size.sampling_probability,
-            "steps": size.steps,
-            "expected_batch_size": size.expected_batch_size,
-            "epochs": size.epochs,
-            "optimizer": "sgd",
-            "parameters": {method: dict(question.parameters[method]) for method in question.methods},
+        "mechanism": _mechanism(question, units),
+        "groups_in_training": _groups_in_training(summary, group_methods),
+        "references": {
+            "methods": list(question.references),
+            "note": "These claim no privacy, with noise or without: no epsilon covers them."
+            if question.references
+            else None,
         },
         "accounting": "dp-accounting's PLD counts; Opacus checks. All steps are counted, also of a stopped run.",
         "points": [dict(point) for point in points],
@@ -82,6 +83,29 @@ def claim(
         "open_items": _open_items(summary),
         "residual_risk": "Gaussian noise in floating point is not exactly differentially private (theoretical).",
     }
+
+
+def _mechanism(question: Question, units: int) -> dict[str, Any]:
+    size = question.size(units)
+    return {
+        "sampling": "Poisson: each unit by its own coin, each step; a batch is never cut, an empty one takes a noisy step",
+        "sampling_probability": size.sampling_probability,
+        "steps": size.steps,
+        "expected_batch_size": size.expected_batch_size,
+        "epochs": size.epochs,
+        "optimizer": question.optimizer,
+        "activation": question.network.activation,
+        "parameters": {method: dict(question.parameters[method]) for method in question.methods},
+        "joint": "all that a step releases on one batch is one event; each event lists its releases",
+    }
+
+
+def _groups_in_training(summary: Mapping[str, Any], group_methods: Sequence[str]) -> dict[str, Any] | None:
+    """Who looks at a protected attribute while training; None if nobody does."""
+    if not group_methods:
+        return None
+    groups = summary.get("training_groups") or {}
+    return {"methods": list(group_methods), "column": groups.get("column"), "count": groups.get("count")}
 
 
 def _sentence(question: Question, unit: str) -> str:

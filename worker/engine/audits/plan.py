@@ -61,10 +61,8 @@ class StackPlan:
 
 
 def plan_stacks(question: Question, summary: Mapping[str, Any], kernel: str, threads: int) -> tuple[StackPlan, ...]:
-    """One stack a seed: the baseline, then methods x epsilons in the order of the question."""
+    """One stack a seed: the points of the question in their order, the baseline first."""
     steps = question.size(int(summary["units"])).steps
-    points: list[tuple[str, float | None]] = [(BASELINE, None)]
-    points += [(method, epsilon) for method in question.methods for epsilon in question.epsilons]
     return tuple(
         StackPlan(
             number=seed,
@@ -72,7 +70,7 @@ def plan_stacks(question: Question, summary: Mapping[str, Any], kernel: str, thr
             steps=steps,
             runs=tuple(
                 RunPlan(position, method, epsilon, seed, dict(question.parameters[method]))
-                for position, (method, epsilon) in enumerate(points)
+                for position, (method, epsilon) in enumerate(question.points)
             ),
             kernel=kernel,
             threads=threads,
@@ -122,6 +120,7 @@ def stack_spec(
         batch_seed=derived_seed(audit_id, "batches", str(plan.seed)),
         kernel=plan.kernel,
         threads=plan.threads,
+        optimizer=question.optimizer,
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
 
-from worker.engine.methods.base import TRAINING_PARAMS, Method
-from worker.engine.params import NetworkKind, Param
-from worker.engine.results import FieldError, NetworkSpec, TrainingSize
+from worker.engine.methods.base import MOMENTUM, OPTIMIZERS, TRAINING_PARAMS, Method
+from worker.engine.params import ACTIVATIONS, Choice, NetworkKind, OptimizerKind, Param
+from worker.engine.results import Activation, FieldError, NetworkSpec, Optimizer, TrainingSize
 
 BASELINE = "non-private"
 LOWEST_EPSILON, HIGHEST_EPSILON = 0.01, 100.0
@@ -24,6 +24,7 @@ DEFAULT_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _SAME_EPSILON = 1e-6
 _SHARED = ("learning_rate", "clip")
 _KNOWN = ("dataset", "name", "methods", "epsilons", "delta", "seeds", "network", "training", "parameters")
+_DERIVED = "references"
 _LATER = ("tuning", "public_share")
 
 
@@ -33,8 +34,9 @@ class Question:
 
     Attributes:
         methods: the private ones; the baseline always trains too.
-        training: epochs, batch_size, learning_rate and clip; the last two are those of the private runs.
+        training: epochs, batch_size, learning_rate and clip; the last two are not those of the baseline.
         parameters: complete values by method, the baseline's among them.
+        references: methods that claim no privacy and so have no epsilon: one run a seed each.
     """
 
     methods: tuple[str, ...]
@@ -44,10 +46,18 @@ class Question:
     network: NetworkSpec
     training: Mapping[str, float]
     parameters: Mapping[str, Mapping[str, float]]
+    optimizer: Optimizer = "sgd"
+    references: tuple[str, ...] = ()
+
+    @property
+    def points(self) -> tuple[tuple[str, float | None], ...]:
+        """Method and epsilon of the runs of one seed: the baseline, the private ones, then the references."""
+        private = [(method, epsilon) for method in self.methods for epsilon in self.epsilons]
+        return ((BASELINE, None), *private, *((method, None) for method in self.references))
 
     @property
     def runs(self) -> int:
-        return self.seeds * (1 + len(self.methods) * len(self.epsilons))
+        return self.seeds * len(self.points)
 
     def size(self, units: int) -> TrainingSize:
         """The public constants of training on this many units."""
@@ -55,30 +65,40 @@ class Question:
 
     def to_json(self) -> dict[str, Any]:
         """As stored, and as a body that asks the same question again (with a dataset)."""
-        network = {"kind": self.network.kind, "hidden": list(self.network.hidden)}
+        network = {
+            "kind": self.network.kind,
+            "hidden": list(self.network.hidden),
+            "activation": self.network.activation,
+        }
         return {
-            "methods": list(self.methods),
+            "methods": [*self.methods, *self.references],
+            "references": list(self.references),
             "epsilons": list(self.epsilons),
             "delta": self.delta,
             "seeds": self.seeds,
             "network": network,
-            "training": {**self.training, "optimizer": "sgd"},
+            "training": {**self.training, "optimizer": self.optimizer},
             "parameters": {method: dict(values) for method, values in self.parameters.items()},
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Question:
         """The question that ``to_json`` gave."""
-        network = stored["network"]
+        network, references = stored["network"], tuple(stored.get("references", ()))
         return cls(
-            methods=tuple(stored["methods"]),
+            methods=tuple(method for method in stored["methods"] if method not in references),
             epsilons=tuple(float(epsilon) for epsilon in stored["epsilons"]),
             delta=float(stored["delta"]),
             seeds=int(stored["seeds"]),
-            network=NetworkSpec(network["kind"], tuple(network["hidden"])),
+            network=NetworkSpec(network["kind"], tuple(network["hidden"]), network.get("activation", "tanh")),
             training={key: value for key, value in stored["training"].items() if key != "optimizer"},
             parameters=stored["parameters"],
+            optimizer=stored["training"].get("optimizer", "sgd"),
+            references=references,
         )
+
+
+_Offer = TypeVar("_Offer", bound=Choice)
 
 
 def default_delta(units: int) -> float:
@@ -117,18 +137,20 @@ class _Check:
 
     def result(self, run_limit: int) -> tuple[Question | None, tuple[FieldError, ...]]:
         for key in self.body:
-            if key not in _KNOWN and not (key in _LATER and self.body[key] is None):
+            if key not in (*_KNOWN, _DERIVED) and not (key in _LATER and self.body[key] is None):
                 later = "This cannot be asked for yet. Leave it out." if key in _LATER else "This field is not known."
                 self.wrong(str(key), later)
-        chosen, epsilons, seeds = self.chosen(), self.epsilons(), self.seeds()
+        (chosen, references), epsilons, seeds = self.chosen(), self.epsilons(), self.seeds()
         if chosen and epsilons and seeds:
-            self.check_runs(seeds * (1 + len(chosen) * len(epsilons)), run_limit)
-        training, network = self.training(), self.network()
-        parameters = self.parameters(chosen, training)
+            self.check_runs(seeds * (1 + len(references) + len(chosen) * len(epsilons)), run_limit)
+        optimizer = self.optimizer()
+        training, network = self.training(optimizer), self.network()
+        parameters = self.parameters((*chosen, *references), training, optimizer)
         delta = self.delta()
         if self.errors or network is None or delta is None or seeds is None:
             return None, tuple(self.errors)
-        return Question(chosen, epsilons, delta, seeds, network, training, parameters), ()
+        key = cast(Optimizer, optimizer.key)
+        return Question(chosen, epsilons, delta, seeds, network, training, parameters, key, references), ()
 
     def wrong(self, name: str, message: str) -> None:
         self.errors.append(FieldError(name, message))
@@ -138,16 +160,28 @@ class _Check:
         value = self.body.get(key)
         return default if value is None else value
 
-    def chosen(self) -> tuple[str, ...]:
-        """The private methods asked for. Naming the baseline changes nothing: it always trains."""
+    def chosen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The private methods asked for, and the references. Naming the baseline changes nothing: it always trains."""
+        found = self.named()
+        private = tuple(key for key in found if self.methods[key].private)
+        references = tuple(key for key in found if not self.methods[key].private and key != BASELINE)
+        if not private and not self.errors:
+            self.wrong("methods", "Name a method that claims privacy; the baseline trains in any case.")
+        stored = self.body.get(_DERIVED)
+        if stored is not None and stored != list(references):
+            self.wrong(_DERIVED, "This follows from the methods. Leave it out.")
+        return private, references
+
+    def named(self) -> list[str]:
+        """Methods that are named, each once."""
         wanted = self.body.get("methods")
         if not isinstance(wanted, list | tuple) or not wanted:
             self.wrong("methods", "Give a list of at least one method.")
-            return ()
+            return []
         if len(wanted) > 2 * len(self.methods):
             self.wrong("methods", "More methods are named than there are. Name each once.")
-            return ()
-        found = []
+            return []
+        found: list[str] = []
         for place, key in enumerate(wanted):
             if not isinstance(key, str) or key not in self.methods:
                 known = ", ".join(self.methods)
@@ -156,10 +190,7 @@ class _Check:
                 self.wrong(f"methods[{place}]", "This method is named twice. Name each once.")
             else:
                 found.append(key)
-        private = tuple(key for key in found if self.methods[key].private)
-        if not private and not self.errors:
-            self.wrong("methods", "Name a private method; the baseline trains in any case.")
-        return private
+        return found
 
     def epsilons(self) -> tuple[float, ...]:
         wanted = self.body.get("epsilons", list(DEFAULT_EPSILONS))
@@ -207,15 +238,22 @@ class _Check:
             return None
         return float(value)
 
-    def training(self) -> dict[str, float]:
+    def optimizer(self) -> OptimizerKind:
+        """The one asked for; plain SGD where nothing is said, or nothing that is known."""
+        wanted = self.given("training", {})
+        key = wanted.get("optimizer") if isinstance(wanted, Mapping) else None
+        found = _choice(OPTIMIZERS, "sgd" if key is None else key)
+        if found is None:
+            self.wrong("training.optimizer", _unknown(OPTIMIZERS))
+        return found or OPTIMIZERS[0]
+
+    def training(self, optimizer: OptimizerKind) -> dict[str, float]:
         wanted = self.given("training", {})
         rules = {rule.key: rule for rule in TRAINING_PARAMS}
+        rules["learning_rate"] = replace(rules["learning_rate"], default=optimizer.learning_rate)
         if not isinstance(wanted, Mapping):
             self.wrong("training", "Must give epochs, batch_size, learning_rate and clip.")
             wanted = {}
-        optimizer = wanted.get("optimizer", "sgd")
-        if optimizer != "sgd":
-            self.wrong("training.optimizer", "Only sgd can be used.")
         values = self.values("training", {k: v for k, v in wanted.items() if k != "optimizer"}, rules)
         if values["batch_size"] > self.units:
             if "batch_size" in wanted:
@@ -243,14 +281,20 @@ class _Check:
             self.wrong("network", "Must give a kind and hidden widths.")
             return None
         for key in wanted:
-            if key not in ("kind", "hidden"):
-                self.wrong(f"network.{key}", "There is no such setting. There are: kind, hidden.")
+            if key not in ("kind", "hidden", "activation"):
+                self.wrong(f"network.{key}", "There is no such setting. There are: kind, hidden, activation.")
         kind = wanted.get("kind")
         if not isinstance(kind, str) or kind not in self.networks:
             self.wrong("network.kind", f"There is no such network. There are: {', '.join(self.networks)}.")
             return None
         hidden = self.hidden(wanted.get("hidden"), self.networks[kind])
-        return None if hidden is None else NetworkSpec(kind, hidden)
+        key = wanted.get("activation")
+        activation = _choice(ACTIVATIONS, "tanh" if key is None else key)
+        if activation is None:
+            self.wrong("network.activation", _unknown(ACTIVATIONS))
+        if hidden is None or activation is None:
+            return None
+        return NetworkSpec(kind, hidden, cast(Activation, activation.key))
 
     def hidden(self, wanted: Any, network: NetworkKind) -> tuple[int, ...] | None:
         if wanted is None:
@@ -271,8 +315,11 @@ class _Check:
                 return tuple(int(width) for width in wanted)
         return None
 
-    def parameters(self, chosen: tuple[str, ...], training: Mapping[str, float]) -> dict[str, dict[str, float]]:
-        """Complete values of each method that trains; private ones start from the shared learning rate and clip."""
+    def parameters(
+        self, chosen: tuple[str, ...], training: Mapping[str, float], optimizer: OptimizerKind
+    ) -> dict[str, dict[str, float]]:
+        """Complete values of each method that trains; all but the baseline start from the shared learning rate and
+        clip."""
         wanted = self.given("parameters", {})
         if not isinstance(wanted, Mapping):
             self.wrong("parameters", "Must give settings by method.")
@@ -280,18 +327,37 @@ class _Check:
         for key in wanted:
             if key not in (BASELINE, *chosen):
                 self.wrong(f"parameters.{key}", "This method is not in the audit.")
-        found = {}
-        for key in (BASELINE, *chosen):
-            method = self.methods[key]
-            rules = {rule.key: rule for rule in TRAINING_PARAMS if method.private and rule.key in _SHARED}
-            rules |= {rule.key: rule for rule in method.params}
-            given = wanted.get(key, {})
-            if not isinstance(given, Mapping):
-                self.wrong(f"parameters.{key}", "Must give settings by name.")
-                given = {}
-            shared = {name: training[name] for name in _SHARED if method.private and name not in given}
-            found[key] = self.values(f"parameters.{key}", given, rules) | shared
+        return {key: self.values_of(key, wanted.get(key, {}), training, optimizer) for key in (BASELINE, *chosen)}
+
+    def values_of(
+        self, key: str, given: Any, training: Mapping[str, float], optimizer: OptimizerKind
+    ) -> dict[str, float]:
+        """Complete values of one method."""
+        method, place, shares = self.methods[key], f"parameters.{key}", key != BASELINE
+        rules = {rule.key: rule for rule in TRAINING_PARAMS if shares and rule.key in _SHARED}
+        rules |= {rule.key: rule for rule in method.params}
+        if not shares:
+            rules["learning_rate"] = replace(rules["learning_rate"], default=optimizer.baseline_learning_rate)
+        if not isinstance(given, Mapping):
+            self.wrong(place, "Must give settings by name.")
+            given = {}
+        shared = {name: training[name] for name in _SHARED if shares and name not in given}
+        found = self.values(place, given, rules) | shared
+        for rule in method.params:
+            if rule.at_least is not None and found[rule.key] < found[rule.at_least]:
+                least = found[rule.at_least]
+                self.wrong(f"{place}.{rule.key}", f"{rule.title} must be at least the {rule.at_least}, {least:g}.")
+        if optimizer.key != "sgd" and found.get(MOMENTUM.key):
+            self.wrong(f"{place}.{MOMENTUM.key}", f"{optimizer.title} has a memory of its own. Leave momentum at 0.")
         return found
+
+
+def _choice(offered: Sequence[_Offer], key: object) -> _Offer | None:
+    return next((one for one in offered if one.key == key), None)
+
+
+def _unknown(offered: Sequence[Choice]) -> str:
+    return f"There is no such choice. There are: {', '.join(one.key for one in offered)}."
 
 
 def _number_problem(rule: Param, value: object) -> str | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from worker.engine.datasets.groups import group_members
+from worker.engine.datasets.groups import group_members, protected_values
 from worker.engine.datasets.labels import label_rows
 from worker.engine.datasets.role_set import Roles
 from worker.engine.datasets.table import Column, Table
@@ -81,6 +81,7 @@ def encode(
     table, labels = table.take(kept), label_rows(table, roles.target)
     features, names = encode_features(table, encoding["columns"])
     units, universe = _units(table, roles)
+    training_groups, training_group_count = _training_groups(table, roles)
     return EncodedData(
         features=features,
         labels=labels.labels[kept],
@@ -91,6 +92,8 @@ def encode(
         universe=universe,
         groups=_groups(table, roles, group_keys),
         feature_names=names,
+        training_groups=training_groups,
+        training_group_count=training_group_count,
     )
 
 
@@ -158,6 +161,28 @@ def _units(table: Table, roles: Roles) -> tuple[NDArray[np.int64], int]:
     return first[codes], universe
 
 
+def training_column(roles: Roles) -> str | None:
+    """The protected column whose values are the groups that some methods look at while they train: the first."""
+    return roles.protected[0] if roles.protected else None
+
+
+def _training_groups(table: Table, roles: Roles) -> tuple[NDArray[np.int64], int]:
+    """Each row's value of that column as a number, in the order of the values' first row ids, and how many there are.
+
+    So neither the names of the values nor the order of the rows change what a method does.
+    """
+    name = training_column(roles)
+    if name is None:
+        return np.zeros(len(table), dtype=np.int64), 1
+    codes = protected_values(table.column(name), roles.cuts.get(name)).filled_codes()
+    kept, position = np.unique(codes, return_inverse=True)
+    first = np.full(len(kept), np.iinfo(np.int64).max)
+    np.minimum.at(first, position, table.row_ids)
+    place = np.empty(len(kept), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(kept))
+    return place[position], max(1, len(kept))
+
+
 def _groups(table: Table, roles: Roles, group_keys: Sequence[str]) -> tuple[GroupRows, ...]:
     members = {group.key: group.member for group in group_members(table, roles)}
     missing = [key for key in group_keys if key not in members and key != EVERYONE]
@@ -181,4 +206,5 @@ def summary(data: EncodedData, table: Table, roles: Roles) -> dict[str, Any]:
         "class_names": list(names),
         "left_out": len(table) - len(data.labels),
         "positive": {"name": names[1], "rate": float(np.mean(data.labels == 1))},
+        "training_groups": {"column": training_column(roles), "count": data.training_group_count},
     }
