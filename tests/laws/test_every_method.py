@@ -108,6 +108,16 @@ def test_names_and_order_of_groups_change_nothing(method: Method) -> None:
 
 
 @EVERY
+def test_the_numbers_of_training_groups_change_only_rounding(method: Method) -> None:
+    """Without noise: each number's noise belongs to it, and numbers follow the first row ids, not the names."""
+    data = make_data()
+    assert data.training_groups is not None
+    swapped = replace(data, training_groups=1 - data.training_groups)
+    spec = spec_of(method, data, noise=0.0)
+    np.testing.assert_allclose(weights(train(spec, data)), weights(train(spec, swapped)), atol=1e-5)
+
+
+@EVERY
 def test_another_packing_changes_only_rounding(method: Method) -> None:
     data = make_data()
     alone = spec_of(method, data)
@@ -134,6 +144,42 @@ def test_its_own_limit_is_the_baseline(method: Method) -> None:
     limit = train(spec_of(method, data, noise=0.0, **method.limit), data, torch.float64)
     baseline = make_spec(data, [("non-private", 0.0, {"learning_rate": 0.3})])
     np.testing.assert_allclose(weights(limit), weights(train(baseline, data, torch.float64)), rtol=1e-9)
+
+
+BAD = [
+    ("learning_rate", 0.0),
+    ("learning_rate", -0.1),
+    ("learning_rate", math.nan),
+    ("learning_rate", 1e30),
+    ("learning_rate", 1e300),
+    ("clip", 0.0),
+    ("clip", -1.0),
+    ("clip", math.nan),
+    ("clip", math.inf),
+    ("clip", 1e30),
+]
+
+
+@EVERY
+@pytest.mark.parametrize(("setting", "value"), BAD, ids=str)
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_senseless_setting_ends_the_run_with_its_reason_and_touches_no_other(
+    method: Method, setting: str, value: float, optimizer: str
+) -> None:
+    """Bit for bit."""
+    data = make_data(n=100)
+    good = spec_of(method, data).runs[0]
+    other = spec_of(next(m for m in METHODS if m.key == "dp-sgd"), data).runs[0]
+    bad = replace(good, parameters={**good.parameters, setting: value})
+    whole = replace(spec_of(method, data), runs=(other, good, good, good, other), optimizer=optimizer)
+    torn = replace(whole, runs=(other, good, bad, good, other))
+    one, two = train(whole, data), train(torn, data)
+    for run in (0, 1, 3, 4):
+        np.testing.assert_array_equal(weights(one, run), weights(two, run))
+        assert two.diverged[run] is None
+    assert two.diverged[2] is not None
+    assert two.reasons[2]
+    assert not weights(two, 2).any()
 
 
 @PRIVATE

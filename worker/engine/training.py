@@ -35,8 +35,8 @@ from worker.engine.results import EncodedData, PrivacyEvent, RunSpec, StackSpec
 LOOK_EVERY = 10
 """Steps between two looks at whether a run has diverged."""
 
-LARGEST_SETTING = 1e30
-"""A learning rate or clip beyond this could not even be written as a float32 once multiplied."""
+LARGEST_SETTING, LARGEST_CLIP = 1e30, 1e12
+"""Beyond these no run is begun: in float32 nothing of its steps could be told from infinity."""
 
 SIDE_STREAM = 1
 """Second word of the noise seed of a run's counts; the noise of its sums has the seed alone."""
@@ -83,8 +83,9 @@ def train_stack(
     torch.set_num_threads(spec.threads)
     torch.set_float32_matmul_precision("highest")  # a rounded norm would be a privacy bug
     with torch.inference_mode(), ExitStack() as streams:
-        rows, network = Rows.of(data, device, dtype), build_network(spec, data, networks, device, dtype)
-        mechanisms = [mechanism_of(run, spec, methods) for run in spec.runs]
+        network = build_network(spec, data, networks, device, dtype)
+        rows = Rows.of(data, device, dtype, network.outputs)
+        mechanisms = mechanisms_of(spec, methods)
         batches = PoissonBatches.of_training_part(data, spec.size.sampling_probability, spec.batch_seed)
         descent = descent_of(spec, network)
         sections = sections_of(spec, data, network, mechanisms, streams)
@@ -97,7 +98,7 @@ def train_stack(
             if (step + 1) % LOOK_EVERY == 0 or step + 1 == spec.size.steps:
                 descent.look(step + 1)
             observer.step(step + 1, spec.size.steps)
-    events = tuple(mechanism.events for mechanism in mechanisms)
+    events = tuple(() if unusable(run) else one.events for run, one in zip(spec.runs, mechanisms, strict=True))
     return Trained(network, rows, tuple(descent.diverged), tuple(descent.reasons), events, spec.size.steps)
 
 
@@ -174,18 +175,28 @@ def descent_of(spec: StackSpec, network: DenseStack) -> Descent:
 
 
 def mechanism_of(run: RunSpec, spec: StackSpec, methods: Sequence[Method]) -> Mechanism:
-    """What bounds and hides one unit's influence on this run. A run that must not train has nothing to hide."""
-    method = _called(run.method, methods)
-    if unusable(run) is not None:
-        return Mechanism.of(NoClip(), 0.0, spec.size)
-    return Mechanism.of(method.rule(run.parameters), run.noise_multiplier, spec.size)
+    """What bounds and hides one unit's influence on this run."""
+    return Mechanism.of(_called(run.method, methods).rule(run.parameters), run.noise_multiplier, spec.size)
+
+
+def mechanisms_of(spec: StackSpec, methods: Sequence[Method]) -> list[Mechanism]:
+    """One a run. A run that must not train borrows the rule of the nearest one of its method, and has no noise: where
+    runs with equal rules begin and end, and so every bit of the others, stays as it would be."""
+    found = [None if unusable(run) else mechanism_of(run, spec, methods) for run in spec.runs]
+    filled = []
+    for place, (run, mechanism) in enumerate(zip(spec.runs, found, strict=True)):
+        near = sorted(range(len(found)), key=lambda other: abs(other - place))
+        lent = (found[other] for other in near if spec.runs[other].method == run.method)
+        rule = next((one.rule for one in lent if one is not None), NoClip())
+        filled.append(mechanism or Mechanism.of(rule, 0.0, spec.size))
+    return filled
 
 
 def unusable(run: RunSpec) -> str | None:
     """Why a run's settings make training senseless from the first step on, or None."""
     for key, value in run.parameters.items():
         title = key.replace("_", " ")
-        if not abs(value) <= LARGEST_SETTING:
+        if not abs(value) <= (LARGEST_CLIP if key == "clip" else LARGEST_SETTING):
             return f"The {title} is {value:g}. It must be a finite number, and not absurdly large."
         if key in ("learning_rate", "clip") and value <= 0:
             return f"The {title} is {value:g}. It must be above 0."

@@ -25,13 +25,15 @@ class Rows:
     groups: Tensor
 
     @classmethod
-    def of(cls, data: EncodedData, device: str, dtype: torch.dtype) -> Rows:
+    def of(cls, data: EncodedData, device: str, dtype: torch.dtype, outputs: int | None = None) -> Rows:
+        """``outputs`` of the network: one for two classes where nothing else is said."""
         features = torch.as_tensor(data.features, device=device, dtype=dtype)
         features = torch.cat([features, features.new_ones(len(features), 1)], 1)
         squares = features.square().sum(1)
         features[~features.isfinite().all(1)] = 0.0
         labels = torch.as_tensor(data.labels, device=device)
-        targets = labels[:, None] if data.classes == 2 else torch.nn.functional.one_hot(labels, data.classes)
+        single = data.classes == 2 if outputs is None else outputs == 1
+        targets = labels[:, None] if single else torch.nn.functional.one_hot(labels, data.classes)
         groups = torch.zeros_like(labels)
         if data.training_groups is not None:
             groups = torch.as_tensor(data.training_groups, device=device)
