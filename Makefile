@@ -2,6 +2,7 @@
 
 PORT ?= 8000
 VAR ?=
+DATA ?=
 PYTHON ?=
 BIN = .venv/bin
 
@@ -34,9 +35,9 @@ browser:  ## install Chromium for the journeys, where that is allowed
 	@PYTHON='$(PYTHON)' sh scripts/environment.sh test
 	@sh scripts/chromium.sh
 
-proofs:  ## the long simulations that `make test` leaves out
+proofs:  ## the long simulations that `make test` leaves out; DATA=/folder holds adult.csv and dutch_census_2001.csv
 	@PYTHON='$(PYTHON)' sh scripts/environment.sh test
-	$(BIN)/python -m pytest -m proofs
+	DATA='$(DATA)' $(BIN)/python -m pytest -m proofs -s
 
 benchmarks:  ## figures, never pass or fail
 	@PYTHON='$(PYTHON)' sh scripts/environment.sh test
