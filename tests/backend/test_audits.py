@@ -243,6 +243,36 @@ def test_starting_stores_the_plan_and_asks_for_it(
     assert analyst.get(PATH, params={"dataset": "0" * 32}).json()["items"] == []
 
 
+def test_every_method_can_be_asked_for_with_its_parameters(analyst: Client, ready: str, database: Database) -> None:
+    offered = analyst.get("/api/v1/catalogue").json()
+    assert [one["key"] for one in offered["optimizers"]] == ["sgd", "adam"]
+    assert [one["key"] for one in offered["activations"]] == ["tanh", "relu"]
+    given = {
+        method["key"]: {param["key"]: param["default"] for param in method["parameters"]}
+        for method in offered["methods"]
+    }
+    asked = question(
+        ready,
+        methods=list(given),
+        parameters=given,
+        network={"kind": "mlp", "hidden": [4, 3], "activation": "relu"},
+        training={"optimizer": "adam"},
+    )
+    made = post(analyst, PATH, asked).json()
+    private = [method["key"] for method in offered["methods"] if method["private"]]
+    references = [key for key in given if key not in (*private, "non-private")]
+    assert made["question"]["references"] == references
+    assert made["question"]["training"]["optimizer"] == "adam"
+    assert made["question"]["network"]["activation"] == "relu"
+    with database.transaction() as session:
+        runs = session.execute(select(Run.method, Run.epsilon_asked, Run.parameters).where(Run.seed == 0)).all()
+    assert sorted((method, epsilon or 0.0) for method, epsilon, _ in runs) == sorted(
+        [("non-private", 0.0), *((key, 0.0) for key in references), *((key, e) for key in private for e in (1.0, 8.0))]
+    )
+    assert all(given[method].items() <= parameters.items() for method, _, parameters in runs)
+    assert post(analyst, PATH, made["question"] | {"dataset": ready}).json()["question"] == made["question"]
+
+
 def test_the_same_key_and_question_start_once(analyst: Client, ready: str, database: Database) -> None:
     first = post(analyst, PATH, question(ready), **{"Idempotency-Key": "a"})
     again = post(analyst, PATH, dict(reversed(question(ready).items())), **{"Idempotency-Key": "a"})

@@ -240,6 +240,10 @@ def test_the_form_of_an_audit_makes_a_good_question() -> None:
         ("network.hidden", "64 x", "network.hidden"),
         ("network.kind", "transformer", "network.kind"),
         ("parameters.non-private.learning_rate", "no", "parameters.non-private.learning_rate"),
+        ("parameters.dp-sgd.momentum", "1", "parameters.dp-sgd.momentum"),
+        ("training.learning_rate", "0", "training.learning_rate"),
+        ("training.optimizer", "lion", "training.optimizer"),
+        ("network.activation", "sigmoid", "network.activation"),
     ],
 )
 def test_errors_of_an_audit_stand_at_their_field(name: str, value: str, place: str) -> None:
@@ -260,6 +264,28 @@ def test_errors_of_an_audit_stand_at_their_field(name: str, value: str, place: s
     text = new_audit_page(values, placed)
     assert ('aria-invalid="true"' in text) or place == "network.kind"
     assert f'id="{words.slug(place)}-error" data-error="{place}">{placed[place][:12]}' in text.replace("&#39;", "'")
+
+
+def test_the_form_offers_optimizer_and_activation_and_says_each_learning_rate() -> None:
+    text = new_audit_page(audit_form.start_values(), {})
+    outline = Outline(text)
+    assert {select["name"] for select in outline.all("select")} == {"network.activation", "training.optimizer"}
+    assert "Left empty: 0.1 with SGD, 0.002 with Adam." in text
+    assert "Left empty: 0.5 with SGD, 0.005 with Adam." in text
+    empty = {"training.learning_rate", "parameters.non-private.learning_rate"}
+    assert {f["name"] for f in outline.all("input") if f.get("name") in empty and not f.get("value")} == empty
+
+
+def test_a_wrong_setting_of_a_method_opens_its_fields() -> None:
+    name = "parameters.dp-sgd-global.bound"
+    text = new_audit_page(audit_form.start_values() | {name: "2"}, {name: "Bound must be at least the clip, 4."})
+    opened = [
+        piece.split("</summary>")[0]
+        for piece in text.split("<details")[1:]
+        if piece.startswith((' class="settings" open',))
+    ]
+    assert len(opened) == 1
+    assert "DPSGD-Global" in opened[0]
 
 
 def new_audit_page(values: dict[str, Any], errors: dict[str, str]) -> str:

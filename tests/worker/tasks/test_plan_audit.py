@@ -77,7 +77,13 @@ def test_noise_is_stored_and_stacks_are_asked_for(
     assert (audit.state, audit.attempt, audit.lease_until) == ("queued", 0, None)
     assert (private.noise_multiplier, private.epsilon_spent) == (2.0, 0.99995)
     assert private.events == [
-        {"noise_multiplier": 2.0, "sampling_probability": 0.1, "steps": 10, "adjacency": "add-or-remove-one"}
+        {
+            "noise_multiplier": 2.0,
+            "sampling_probability": 0.1,
+            "steps": 10,
+            "adjacency": "add-or-remove-one",
+            "releases": [{"what": "sum of scaled gradients", "noise_multiplier": 2.0}],
+        }
     ]
     assert private.accountant_check == {"pld": 0.99995, "note": "checked"}
     assert (baseline.noise_multiplier, baseline.epsilon_spent, baseline.events) == (0.0, None, [])
