@@ -1,0 +1,307 @@
+"""From the cells of one column to a typed column, with what was decided, what is proposed, and which cells stand in the way.
+
+Works on the different texts of a column, so it stays quick; columns of plain numbers with many different texts are turned
+by Arrow without looking at one text after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from worker.engine.datasets.cells import (
+    PLAIN_NUMBER,
+    SUSPECTED_NUMBERS,
+    Number,
+    is_suspected_code,
+    parse_number,
+    plain_number,
+)
+from worker.engine.datasets.role_set import number_text
+from worker.engine.datasets.spellings import propose_merges
+from worker.engine.datasets.table import MISSING, Column
+from worker.engine.errors import TableProblem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+_SHOWN = 40
+_CELLS_SHOWN = 10
+_EXACT = float(2**53)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a recipe says about one column. ``missing`` is None where it does not name codes for this column alone."""
+
+    decimal: str = "."
+    trim: bool | None = None
+    missing_codes: frozenset[str] = frozenset()
+    missing: frozenset[str] | None = None
+    kind: str | None = None
+    merges: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Judged:
+    """A column and what was found out about it, as the profile shows it.
+
+    Attributes:
+        missing: codes that were taken as missing, with counts: the declared ones, and those beside which all else are numbers.
+        suspects: texts that may stand for a missing cell, with counts; nothing was done.
+        merges: spellings that look alike, as by ``propose_merges``; nothing was done.
+        offending: cells that keep the column from being a number: ``row`` from 1 and ``value``.
+        as_number: what reading it as a number would strip, if it could be; nothing was done.
+    """
+
+    column: Column
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    missing: list[dict[str, Any]] = field(default_factory=list)
+    suspects: list[dict[str, Any]] = field(default_factory=list)
+    merges: list[dict[str, Any]] = field(default_factory=list)
+    offending: list[dict[str, Any]] = field(default_factory=list)
+    as_number: str | None = None
+
+    def note(self, message: str, place: str = "types") -> None:
+        """Say something about this column; ``place`` is the field of the recipe that changes it."""
+        self.notes.append({"column": self.column.name, "field": place, "message": message})
+
+    def proposals(self) -> dict[str, Any]:
+        """What the profile of the column says besides its values."""
+        keys = ("missing", "suspects", "merges", "offending", "as_number")
+        return {f"{'missing_codes' if key == 'missing' else key}": getattr(self, key) for key in keys}
+
+
+def judge_numbers(name: str, numbers: NDArray[np.float64], wishes: Wishes) -> Judged:
+    """A column that came as numbers, NaN where missing."""
+    if wishes.kind == "category" or wishes.merges:
+        column = Column(name, "number", numbers=numbers).as_category()
+        return judge_texts(name, column.filled_codes(), list(column.categories), wishes)
+    told = [float(code) for code in (wishes.missing or ()) if plain_number(code) is not None]
+    told += [float(code) for code in wishes.missing_codes if plain_number(code) is not None]
+    if told:
+        numbers = np.where(np.isin(numbers, told), np.nan, numbers)
+    judged = Judged(Column(name, "number", numbers=numbers))
+    judged.suspects = _suspected_numbers(numbers)
+    return judged
+
+
+def judge_arrow(name: str, cells: pa.Array, wishes: Wishes) -> Judged:
+    """A column that came as texts, dictionary-encoded or not."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(cells.type):
+        judged = None if wishes.kind == "category" or wishes.merges else _plain_numbers(name, cells, wishes)
+        if judged is not None:
+            return judged
+        cells = cells.dictionary_encode()
+    codes = cells.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    return judge_texts(name, codes, cells.dictionary.to_pylist(), wishes)
+
+
+def _plain_numbers(name: str, cells: pa.Array, wishes: Wishes) -> Judged | None:
+    """The numbers of a column in which every cell is a plain number or missing, else None."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(cells)
+    codes = wishes.missing_codes | (wishes.missing or frozenset())
+    empty = pc.is_in(trimmed, pa.array(sorted(codes), pa.string()))
+    stated = pc.if_else(empty, None, trimmed)
+    if wishes.decimal != ".":
+        stated = pc.replace_substring(stated, wishes.decimal, ".", max_replacements=1)
+    if not pc.all(pc.match_substring_regex(stated, f"^(?:{PLAIN_NUMBER.pattern})$"), min_count=0).as_py():
+        return None
+    plus = pc.replace_substring_regex(stated, r"^\+", "") if pc.any(pc.starts_with(stated, "+")).as_py() else stated
+    numbers = np.asarray(pc.cast(plus, pa.float64()).fill_null(math.nan).to_numpy(zero_copy_only=False))
+    present = numbers[~np.isnan(numbers)]
+    if not len(present) or np.isinf(present).any() or (np.abs(present) >= _EXACT).any():
+        return None
+    judged = judge_numbers(name, numbers, Wishes())
+    if len(present) < len(numbers):
+        told = pc.value_counts(trimmed.filter(empty)).to_pylist()
+        judged.missing = _entries({entry["values"]: entry["counts"] for entry in told})
+    return judged
+
+
+def _entries(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return [{"value": value[:_SHOWN], "count": int(count)} for value, count in ordered if count]
+
+
+def judge_texts(name: str, codes: NDArray[np.int32], texts: Sequence[str | None], wishes: Wishes) -> Judged:
+    """A typed column from codes into different texts.
+
+    Args:
+        codes: int32, shape (n,), positions in ``texts``, -1 for an empty cell.
+        texts: the different texts of the column as they stand in the file.
+
+    Raises TableProblem if a number was asked for and a cell is none.
+    """
+    counts = np.bincount(codes[codes >= 0], minlength=len(texts))
+    bare = [(text or "").strip() for text in texts]
+    told = wishes.missing_codes | (wishes.missing or frozenset())
+    stated = [place for place, text in enumerate(bare) if text not in told and counts[place]]
+    parsed = {place: parse_number(bare[place], wishes.decimal) for place in stated}
+    reader = _TextColumn(name, codes, texts, bare, counts, stated, parsed, wishes)
+    if wishes.kind == "number":
+        return reader.number_as_asked()
+    if wishes.kind is None and not wishes.merges and stated:
+        found = reader.number_if_plain()
+        if found is not None:
+            return found
+    return reader.category()
+
+
+@dataclass
+class _TextColumn:
+    name: str
+    codes: NDArray[np.int32]
+    texts: Sequence[str | None]
+    bare: list[str]
+    counts: NDArray[np.int64]
+    stated: list[int]
+    parsed: dict[int, Number | None]
+    wishes: Wishes
+
+    def number_as_asked(self) -> Judged:
+        bad = [place for place in self.stated if self.parsed[place] is None]
+        if bad:
+            wrong = np.isin(self.codes, bad)
+            row, cells = int(np.argmax(wrong)) + 1, int(wrong.sum())
+            raise TableProblem(
+                f"Column {self.name} was asked to hold numbers, but {cells} cells are none, the first in row {row}.",
+                next_step="Read it as a category, or add those cells to the missing codes.",
+                row=row,
+                column=self.name,
+            )
+        return self._number([])
+
+    def number_if_plain(self) -> Judged | None:
+        """A number, if all cells are numbers without units, but for codes that often stand for a missing cell."""
+        others = [place for place in self.stated if self.parsed[place] is None]
+        numbers = [place for place in self.stated if self.parsed[place] is not None]
+        if not numbers or any(number.unit for number in self.parsed.values() if number):
+            return None
+        rows = int(self.counts[numbers].sum())
+        codes = all(is_suspected_code(self.bare[place]) for place in others)
+        if others and (not codes or self.wishes.missing is not None or rows < 2 * int(self.counts[others].sum())):
+            return None
+        return self._number(others)
+
+    def _number(self, missing: list[int]) -> Judged:
+        lookup = np.full(len(self.texts) + 1, math.nan)
+        for place in self.stated:
+            found = self.parsed[place]
+            if found is not None:
+                lookup[place] = found.value
+        judged = Judged(Column(self.name, "number", numbers=lookup[self.codes]))
+        guessed = [self._entry(place) for place in missing]
+        judged.missing = self._told() + guessed
+        if missing:
+            said = ", ".join(f"{entry['value']} ({entry['count']})" for entry in guessed)
+            judged.note(f"Taken as missing, because all else are numbers: {said}. Change it if one is a value.", "missing")
+        self._note_notation(judged)
+        judged.suspects = _suspected_numbers(lookup[self.codes])
+        return judged
+
+    def _note_notation(self, judged: Judged) -> None:
+        found = [number for place in self.stated if (number := self.parsed[place]) is not None]
+        marks = sorted({number.thousands for number in found if number.thousands})
+        if marks:
+            shown = ", ".join("a space" if not mark.strip() else mark for mark in marks)
+            judged.note(f"Read as numbers with a thousands mark ({shown}) and the decimal sign {self.wishes.decimal}")
+        units = sorted({number.unit for number in found if number.unit})
+        if units:
+            judged.note(f"Read as numbers; stripped were: {', '.join(units)}")
+
+    def _told(self) -> list[dict[str, Any]]:
+        """The declared codes that occur, with their counts."""
+        counts: dict[str, int] = {}
+        for place in set(range(len(self.texts))) - set(self.stated):
+            counts[self.bare[place]] = counts.get(self.bare[place], 0) + int(self.counts[place])
+        return _entries(counts)
+
+    def _entry(self, place: int) -> dict[str, Any]:
+        return {"value": self.bare[place][:_SHOWN], "count": int(self.counts[place])}
+
+    # -- categories ---------------------------------------------------------------------------------------------------
+
+    def category(self) -> Judged:
+        values = self._values()
+        categories = tuple(sorted(set(values.values())))
+        position = {text: place for place, text in enumerate(categories)}
+        lookup = np.full(len(self.texts) + 1, MISSING, dtype=np.int32)
+        for place, text in values.items():
+            lookup[place] = position[text]
+        judged = Judged(Column(self.name, "category", codes=lookup[self.codes], categories=categories))
+        judged.missing = self._told()
+        judged.suspects = [self._entry(place) for place in self.stated if is_suspected_code(self.bare[place])]
+        sizes: dict[str, int] = {}
+        for place, text in values.items():
+            sizes[text] = sizes.get(text, 0) + int(self.counts[place])
+        judged.merges = propose_merges(sizes)
+        if self.wishes.kind is None and not self.wishes.merges:
+            self._say_why_no_number(judged)
+        return judged
+
+    def _values(self) -> dict[int, str]:
+        """The value of each text that is not missing: outer spaces go where that merges nothing, or as asked."""
+        raw = {place: self.texts[place] or "" for place in self.stated}
+        trimmed = {place: text.strip() for place, text in raw.items()}
+        trim = self.wishes.trim if self.wishes.trim is not None else len(set(trimmed.values())) == len(set(raw.values()))
+        chosen = trimmed if trim else raw
+        return {place: self.wishes.merges.get(text, text) for place, text in chosen.items()}
+
+    def _say_why_no_number(self, judged: Judged) -> None:
+        numbers = [place for place in self.stated if self.parsed[place] is not None]
+        others = [place for place in self.stated if self.parsed[place] is None]
+        zeros = [p for p in self.stated if self.bare[p].isdigit() and self.bare[p].startswith("0") and len(self.bare[p]) > 1]
+        if zeros and all(self.bare[place].isdigit() for place in self.stated):
+            judged.note("Kept as text: its leading zeros would be lost in a number.")
+            return
+        if len(numbers) < len(self.stated) / 2 or not numbers:
+            return
+        real = [place for place in others if not is_suspected_code(self.bare[place])]
+        if real:
+            bad = np.isin(self.codes, real)
+            rows = np.flatnonzero(bad)[:_CELLS_SHOWN]
+            cells = [(int(row) + 1, self.bare[int(self.codes[row])][:_SHOWN]) for row in rows]
+            judged.offending = [{"row": row, "value": value} for row, value in cells]
+            shown = "; ".join(f"row {row}: {value}" for row, value in cells[:3])
+            judged.note(f"Read as a category, because {int(bad.sum())} cells are no numbers ({shown}).")
+            return
+        units = sorted({number.unit for number in self.parsed.values() if number is not None and number.unit})
+        if units:
+            judged.as_number = ", ".join(units)
+            judged.note(
+                f"Kept as text. It can be read as numbers if you say so (type number); {', '.join(units)} would be stripped."
+            )
+
+
+def _suspected_numbers(numbers: NDArray[np.float64]) -> list[dict[str, Any]]:
+    """Numbers such as -99 that lie apart from all others: the only negative one, or far above the next."""
+    present = numbers[~np.isnan(numbers)]
+    if not len(present):
+        return []
+    found = []
+    low, high = float(present.min()), float(present.max())
+    for value in dict.fromkeys((low, high)):
+        same = present == value
+        if value not in SUSPECTED_NUMBERS or same.all():
+            continue
+        rest = present[~same]
+        apart = rest.min() >= 0 if value < 0 else value > 2 * float(rest.max())
+        if apart:
+            found.append({"value": number_text(value), "count": int(same.sum())})
+    return found
+
+
+def first_texts(cells: pa.Array, rows: int) -> list[str]:
+    """The first cells of a column as texts, for the preview."""
+    return ["" if value is None else str(value) for value in cells.slice(0, rows).to_pylist()]

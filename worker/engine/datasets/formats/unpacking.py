@@ -1,0 +1,84 @@
+"""Unpacking with every limit counted while it happens: what a header says about sizes is never believed."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import IO
+
+from worker.engine.datasets.formats.base import ReadLimits
+from worker.engine.errors import TableProblem
+
+_CHUNK = 1 << 20
+_ALWAYS_ALLOWED = 10_000_000
+_SMALLER = "Unpack it yourself, keep only the rows and columns that the audit needs, and upload that."
+
+
+class Budget:
+    """Bytes that may still come out of a file of ``packed`` bytes."""
+
+    def __init__(self, packed: int, limits: ReadLimits) -> None:
+        self._limits = limits
+        self._ratio_allows = max(_ALWAYS_ALLOWED, packed * limits.unpack_ratio)
+        self._seen = 0
+
+    def take(self, count: int) -> None:
+        """Count more bytes. Raises TableProblem with ``limit`` "unpacked" or "ratio"."""
+        self._seen += count
+        if self._seen > self._limits.unpacked_bytes:
+            raise TableProblem(
+                f"Unpacking was stopped: there are more than the {self._limits.unpacked_bytes // 1_000_000} MB that may come out.",
+                next_step=_SMALLER,
+                limit="unpacked",
+            )
+        if self._seen > self._ratio_allows:
+            raise TableProblem(
+                f"Unpacking was stopped at {self._ratio_allows // 1_000_000} MB: the file grows to more than "
+                f"{self._limits.unpack_ratio} times its size, which no real table does.",
+                next_step=_SMALLER,
+                limit="ratio",
+            )
+
+
+def drain(source: IO[bytes], target: IO[bytes] | None, budget: Budget) -> None:
+    """Read ``source`` to its end under the budget, into ``target`` if there is one."""
+    while chunk := source.read(_CHUNK):
+        budget.take(len(chunk))
+        if target is not None:
+            target.write(chunk)
+
+
+def open_archive(path: Path, limits: ReadLimits) -> zipfile.ZipFile:
+    """A zip file whose list of members is within the limits and names no place outside. Raises TableProblem."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise broken("zip archive") from error
+    entries = archive.infolist()
+    if len(entries) > limits.members:
+        raise TableProblem(
+            f"The archive holds {len(entries)} files, more than the {limits.members} that are looked at.",
+            next_step="Upload the table alone.",
+            limit="members",
+        )
+    for entry in entries:
+        parts = entry.filename.replace("\\", "/").split("/")
+        if ".." in parts or entry.filename.startswith(("/", "\\")) or ":" in parts[0]:
+            raise TableProblem(
+                "The archive holds a file whose name leads to a place outside of it.",
+                next_step="Do not trust this archive. Upload the table alone.",
+                limit="member names",
+            )
+        if entry.flag_bits & 1:
+            raise TableProblem(
+                "The archive is protected by a password.", next_step="Unpack it and upload the table inside."
+            )
+    return archive
+
+
+def broken(kind: str) -> TableProblem:
+    """A packed file that cannot be unpacked."""
+    return TableProblem(
+        f"The file begins like a {kind}, but it is cut off or damaged.",
+        next_step="Send it again from where it is whole, or upload the table as plain CSV.",
+    )
