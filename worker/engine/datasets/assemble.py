@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +20,18 @@ if TYPE_CHECKING:
 
     from worker.engine.datasets.formats.base import ReadLimits
 
+_THREADS = 2
+
 
 @dataclass
 class RawTable:
-    """What a format read: names as they stand in the file, and one Arrow array a column, of texts or of float64.
+    """What a format read: names as they stand in the file, and one Arrow column each, of texts or of float64.
 
     ``columns`` is emptied while the table is built, so that no column lies in memory twice.
     """
 
     names: list[str]
-    columns: list[pa.Array]
+    columns: list[pa.ChunkedArray]
     rows: int
     reading: dict[str, Any]
     decimal: str = "."
@@ -45,8 +49,7 @@ def assemble(raw: RawTable, asked: Mapping[str, Any], limits: ReadLimits) -> tup
     notes = raw.notes + notes
     _check_names(names, asked)
     columns, found, types = [], {}, {}
-    for name in names:
-        judged = _judge(name, raw.columns.pop(0), _wishes(name, raw.decimal, asked))
+    for name, judged in zip(names, _judge_all(names, raw, asked), strict=True):
         columns.append(judged.column)
         notes += judged.notes
         found[name], types[name] = judged.proposals(), judged.column.kind
@@ -71,11 +74,24 @@ def check_size(rows: int, columns: int, limits: ReadLimits) -> None:
         )
 
 
-def _judge(name: str, cells: pa.Array, wishes: Wishes) -> Judged:
+def _judge_all(names: list[str], raw: RawTable, asked: Mapping[str, Any]) -> Iterator[Judged]:
+    """The columns judged two at a time, each let go of when it is done."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        columns, raw.columns = deque(raw.columns), []
+        waiting: deque[Future[Judged]] = deque()
+        for name in names:
+            waiting.append(pool.submit(_judge, name, columns.popleft(), _wishes(name, raw.decimal, asked)))
+            if len(waiting) > _THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _judge(name: str, cells: pa.ChunkedArray, wishes: Wishes) -> Judged:
     import pyarrow as pa
 
     if pa.types.is_floating(cells.type):
-        return judge_numbers(name, np.array(cells.fill_null(float("nan")).to_numpy(zero_copy_only=False)), wishes)
+        return judge_numbers(name, np.array(cells.fill_null(float("nan")).to_numpy()), wishes)
     return judge_arrow(name, cells, wishes)
 
 

@@ -91,7 +91,7 @@ def judge_numbers(name: str, numbers: NDArray[np.float64], wishes: Wishes) -> Ju
     return judged
 
 
-def judge_arrow(name: str, cells: pa.Array, wishes: Wishes) -> Judged:
+def judge_arrow(name: str, cells: pa.ChunkedArray, wishes: Wishes) -> Judged:
     """A column that came as texts, dictionary-encoded or not."""
     import pyarrow as pa
 
@@ -99,34 +99,78 @@ def judge_arrow(name: str, cells: pa.Array, wishes: Wishes) -> Judged:
         judged = None if wishes.kind == "category" or wishes.merges else _plain_numbers(name, cells, wishes)
         if judged is not None:
             return judged
-        cells = cells.dictionary_encode()
-    codes = cells.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
-    return judge_texts(name, codes, cells.dictionary.to_pylist(), wishes)
+        cells = pa.chunked_array([chunk.dictionary_encode() for chunk in cells.chunks])
+    codes, texts = _unify(cells)
+    return judge_texts(name, codes, texts, wishes)
 
 
-def _plain_numbers(name: str, cells: pa.Array, wishes: Wishes) -> Judged | None:
+def _unify(cells: pa.ChunkedArray) -> tuple[NDArray[np.int32], list[str | None]]:
+    """Codes into one list of texts, from chunks that each have their own."""
+    position: dict[str | None, int] = {}
+    pieces = []
+    for chunk in cells.chunks:
+        own = [position.setdefault(text, len(position)) for text in chunk.dictionary.to_pylist()]
+        codes = chunk.indices.fill_null(len(own)).to_numpy(zero_copy_only=False)
+        pieces.append(np.array([*own, MISSING], dtype=np.int32)[codes])
+    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int32), list(position)
+
+
+def _plain_numbers(name: str, cells: pa.ChunkedArray, wishes: Wishes) -> Judged | None:
     """The numbers of a column in which every cell is a plain number or missing, else None."""
+    codes = sorted(wishes.missing_codes | (wishes.missing or frozenset()))
+    counts: dict[str, int] = {}
+    pieces = []
+    for chunk in cells.chunks:
+        numbers = None if wishes.decimal != "." or any(plain_number(code) is not None for code in codes) else _cast(chunk)
+        if numbers is None:
+            numbers = _cast(_stated(chunk, codes, wishes.decimal, counts))
+        if numbers is None:
+            return None
+        pieces.append(numbers)
+    numbers = np.concatenate(pieces) if pieces else np.zeros(0)
+    if np.isnan(numbers).all():
+        return None
+    judged = judge_numbers(name, numbers, Wishes())
+    judged.missing = _entries(counts)
+    return judged
+
+
+def _stated(cells: pa.Array, codes: list[str], decimal: str, counts: dict[str, int]) -> pa.Array:
+    """The texts without outer spaces, with a decimal point, null where missing; adds to the counts of missing codes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     trimmed = pc.utf8_trim_whitespace(cells)
-    codes = wishes.missing_codes | (wishes.missing or frozenset())
-    empty = pc.is_in(trimmed, pa.array(sorted(codes), pa.string()))
+    empty = pc.is_in(trimmed, pa.array(codes, pa.string()))
+    for entry in pc.value_counts(trimmed.filter(empty)).to_pylist():
+        counts[entry["values"]] = counts.get(entry["values"], 0) + entry["counts"]
     stated = pc.if_else(empty, None, trimmed)
-    if wishes.decimal != ".":
-        stated = pc.replace_substring(stated, wishes.decimal, ".", max_replacements=1)
-    if not pc.all(pc.match_substring_regex(stated, f"^(?:{PLAIN_NUMBER.pattern})$"), min_count=0).as_py():
+    if decimal == ".":
+        return stated
+    pointed = pc.match_substring(stated, ".")  # a point is no decimal sign here: such a cell is no plain number
+    return pc.if_else(pointed, "", pc.replace_substring(stated, decimal, ".", max_replacements=1))
+
+
+def _cast(stated: pa.Array) -> NDArray[np.float64] | None:
+    """The texts as numbers, NaN where null; None where one is no plain number (``007``, ``1,2``)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    doubtful = pc.or_(pc.starts_with(stated, "0"), pc.or_(pc.starts_with(stated, "-0"), pc.starts_with(stated, "+")))
+    few = stated.filter(doubtful)
+    if not pc.all(pc.match_substring_regex(few, f"^(?:{PLAIN_NUMBER.pattern})$"), min_count=0).as_py():
         return None
-    plus = pc.replace_substring_regex(stated, r"^\+", "") if pc.any(pc.starts_with(stated, "+")).as_py() else stated
-    numbers = np.asarray(pc.cast(plus, pa.float64()).fill_null(math.nan).to_numpy(zero_copy_only=False))
-    present = numbers[~np.isnan(numbers)]
-    if not len(present) or np.isinf(present).any() or (np.abs(present) >= _EXACT).any():
+    if pc.any(pc.starts_with(few, "+")).as_py():
+        stated = pc.replace_substring_regex(stated, r"^\+", "")
+    try:
+        cast = pc.cast(stated, pa.float64())
+    except pa.ArrowInvalid:
         return None
-    judged = judge_numbers(name, numbers, Wishes())
-    if len(present) < len(numbers):
-        told = pc.value_counts(trimmed.filter(empty)).to_pylist()
-        judged.missing = _entries({entry["values"]: entry["counts"] for entry in told})
-    return judged
+    numbers = np.array(cast.fill_null(math.nan).to_numpy(zero_copy_only=False))
+    present = numbers if not stated.null_count else numbers[~np.isnan(numbers)]
+    if len(present) != len(stated) - stated.null_count or not np.isfinite(present).all():
+        return None
+    return None if (np.abs(present) >= _EXACT).any() else numbers
 
 
 def _entries(counts: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -300,8 +344,3 @@ def _suspected_numbers(numbers: NDArray[np.float64]) -> list[dict[str, Any]]:
         if apart:
             found.append({"value": number_text(value), "count": int(same.sum())})
     return found
-
-
-def first_texts(cells: pa.Array, rows: int) -> list[str]:
-    """The first cells of a column as texts, for the preview."""
-    return ["" if value is None else str(value) for value in cells.slice(0, rows).to_pylist()]

@@ -36,7 +36,7 @@ def raw_table(
     return RawTable(kept, columns, rows, reading, notes=notes)
 
 
-def _plain(cells: pa.ChunkedArray) -> tuple[pa.Array | None, str | None]:
+def _plain(cells: pa.ChunkedArray) -> tuple[pa.ChunkedArray | None, str | None]:
     """The column as float64 or texts, and a remark; None where its cells hold several values or none that can be read."""
     import pyarrow as pa
     from pyarrow import types
@@ -54,45 +54,38 @@ def _plain(cells: pa.ChunkedArray) -> tuple[pa.Array | None, str | None]:
         return _floats(cells)
     if types.is_decimal(kind):
         remark = "Its decimals were rounded to 15 digits." if kind.precision > _EXACT_DIGITS else None
-        return _whole(cells.cast(pa.float64())), remark
+        return cells.cast(pa.float64()), remark
     try:
-        return _whole(cells.cast(pa.string())), None
+        return cells.cast(pa.string()), None
     except pa.ArrowException:
         return None, f"Set aside: values of the type {kind} cannot be read."
 
 
-def _whole(cells: pa.ChunkedArray) -> pa.Array:
-    import pyarrow as pa
-
-    whole = cells.combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
-
-
-def _dictionary(cells: pa.ChunkedArray) -> tuple[pa.Array | None, str | None]:
+def _dictionary(cells: pa.ChunkedArray) -> tuple[pa.ChunkedArray | None, str | None]:
     import pyarrow as pa
     from pyarrow import types
 
     if types.is_string(cells.type.value_type) or types.is_large_string(cells.type.value_type):
-        return _whole(cells.cast(pa.string())).dictionary_encode(), None
+        return cells.cast(pa.string()).dictionary_encode(), None
     return _plain(cells.cast(cells.type.value_type))
 
 
-def _integers(cells: pa.ChunkedArray) -> tuple[pa.Array, str | None]:
+def _integers(cells: pa.ChunkedArray) -> tuple[pa.ChunkedArray, str | None]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     ends = pc.min_max(cells).as_py()
     if max(abs(ends["min"] or 0), abs(ends["max"] or 0)) >= _EXACT:
-        return _whole(cells.cast(pa.string())), "Kept as text: its whole numbers are too long to stay exact."
-    return _whole(cells.cast(pa.float64())), None
+        return cells.cast(pa.string()), "Kept as text: its whole numbers are too long to stay exact."
+    return cells.cast(pa.float64()), None
 
 
-def _floats(cells: pa.ChunkedArray) -> tuple[pa.Array, str | None]:
+def _floats(cells: pa.ChunkedArray) -> tuple[pa.ChunkedArray, str | None]:
     import pyarrow as pa
 
-    numbers = np.array(_whole(cells.cast(pa.float64())).fill_null(np.nan).to_numpy(zero_copy_only=False))
+    numbers = np.array(cells.cast(pa.float64()).fill_null(np.nan).to_numpy())
     infinite = np.isinf(numbers)
     if not infinite.any():
-        return pa.array(numbers), None
+        return pa.chunked_array([numbers]), None
     numbers[infinite] = np.nan
-    return pa.array(numbers), f"{int(infinite.sum())} infinite cells were taken as missing."
+    return pa.chunked_array([numbers]), f"{int(infinite.sum())} infinite cells were taken as missing."

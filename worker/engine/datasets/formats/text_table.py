@@ -8,10 +8,15 @@ second reader (Python's csv) goes over it row by row, names the row at fault, or
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from worker.engine.datasets.formats.dialect import LONGEST_CELL, Dialect, records_of
 from worker.engine.datasets.formats.encodings import Text
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 122_880
 _SMALL_BYTES = 2_000_000
+_MOST_WAITING = 3
 _MOST_FOOTER_ROWS = 5
 _MOST_RAGGED_SHOWN = 5
 _CLEAN = Dialect(",", '"')
@@ -39,7 +45,7 @@ class Unaccounted(Exception):
 class Rows:
     """Columns of a text table, header rows included, and what was left out on the way."""
 
-    columns: list[pa.Array]
+    columns: list[pa.ChunkedArray]
     count: int
     ragged_left_out: list[int] = field(default_factory=list)
     footer: list[list[str]] = field(default_factory=list)
@@ -91,7 +97,7 @@ def open_database(path: Path, limits: ReadLimits) -> duckdb.DuckDBPyConnection:
     """A database in memory that may open this one file and nothing else, neither on disk nor on the network."""
     import duckdb
 
-    connection = duckdb.connect(":memory:", config={"threads": 1})
+    connection = duckdb.connect(":memory:", config={"threads": min(2, os.cpu_count() or 1)})
     quoted = str(path).replace("'", "''")
     for setting in (
         "temp_directory = ''",
@@ -118,43 +124,53 @@ def _load(path: Path, dialect: Dialect, width: int, limits: ReadLimits, text: Te
         f"delim = ?, quote = ?, escape = ?, strict_mode = true, null_padding = false, max_line_size = {LONGEST_CELL})"
     )
     connection = open_database(path, limits)
+    found, count, waiting = _Account(), 0, deque[Future[list[pa.Array]]]()
     pieces: list[list[pa.Array]] = [[] for _ in range(width)]
-    found, count = _Account(), 0
+
+    def take() -> None:
+        for kept, cells in zip(pieces, waiting.popleft().result(), strict=True):
+            kept.append(cells)
+
     try:
         values = [str(path), dialect.delimiter, dialect.quote, dialect.quote]
-        for batch in connection.sql(query, params=values).to_arrow_reader(_BATCH_ROWS):
-            count += batch.num_rows
-            if count > limits.rows + 3:
-                break
-            for place in range(width):
-                cell = batch.column(place)
-                if text is not None:
-                    found.add(cell, dialect.quote if text.quotes else "")
-                pieces[place].append(_compact(cell))
+        with ThreadPoolExecutor(1) as pool:
+            for batch in connection.sql(query, params=values).to_arrow_reader(_BATCH_ROWS):
+                count += batch.num_rows
+                waiting.append(pool.submit(_compact, batch, found, dialect.quote if text and text.quotes else ""))
+                while len(waiting) > _MOST_WAITING or (waiting and waiting[0].done()):
+                    take()
+                if count > limits.rows + 3:
+                    break
+            while waiting:
+                take()
     finally:
         connection.close()
     if text is not None and count <= limits.rows + 3:
         found.check(text, count, width)
-    return Rows([_combine(pieces.pop(0)) for _ in range(width)] if count else [pa.array([], pa.string())] * width, count)
+    return Rows([pa.chunked_array(kept, pa.string() if not kept else None) for kept in _alike(pieces)], count)
 
 
-def _compact(cells: pa.Array) -> pa.Array:
+def _compact(batch: pa.RecordBatch, account: _Account, quote: str) -> list[pa.Array]:
     """Codes into the different texts where these are few, else the texts as they are."""
-    head = cells.slice(0, 2_000)
-    if len(head.unique()) * 2 > len(head) > 500:
-        return cells
-    encoded = cells.dictionary_encode()
-    return encoded if len(encoded.dictionary) * 4 < len(cells) or len(cells) < 2_000 else cells
+    found = []
+    for cells in batch.columns:
+        account.add(cells, quote)
+        many = len(cells) > 2_000 and len(cells.slice(0, 2_000).unique()) > 1_000
+        encoded = cells if many else cells.dictionary_encode()
+        found.append(cells if many or len(encoded.dictionary) * 4 > len(cells) > 2_000 else encoded)
+    return found
 
 
-def _combine(pieces: list[pa.Array]) -> pa.Array:
-    """One array of a column, dictionary-encoded where all its pieces are."""
+def _alike(pieces: list[list[pa.Array]]) -> Iterator[list[pa.Array]]:
+    """The pieces of each column, all encoded or none."""
     import pyarrow as pa
 
-    if all(pa.types.is_dictionary(piece.type) for piece in pieces):
-        return pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
-    plain = [piece.dictionary_decode() if pa.types.is_dictionary(piece.type) else piece for piece in pieces]
-    return pa.concat_arrays(plain)
+    while pieces:
+        column = pieces.pop(0)
+        encoded = [pa.types.is_dictionary(piece.type) for piece in column]
+        if any(encoded) and not all(encoded):
+            column = [piece.dictionary_decode() if yes else piece for piece, yes in zip(column, encoded, strict=True)]
+        yield column
 
 
 class _Account:
@@ -165,11 +181,11 @@ class _Account:
         self.quotes = 0
 
     def add(self, cells: pa.Array, quote: str) -> None:
-        import pyarrow.compute as pc
-
-        self.bytes += pc.sum(pc.binary_length(cells)).as_py() or 0
-        if quote:
-            self.quotes += pc.sum(pc.count_substring(cells, quote)).as_py() or 0
+        _, starts, letters = cells.buffers()
+        ends = np.frombuffer(starts, dtype=np.int32)[cells.offset : cells.offset + len(cells) + 1]
+        self.bytes += int(ends[-1]) - int(ends[0])
+        if quote and letters is not None:
+            self.quotes += int(np.count_nonzero(np.frombuffer(letters, np.uint8)[ends[0] : ends[-1]] == ord(quote)))
 
     def check(self, text: Text, rows: int, width: int) -> None:
         """Raise Unaccounted unless cells, delimiters, line ends and quotes make up the file."""

@@ -152,5 +152,5 @@ def _text(cell: object) -> str:
 def _as_columns(lines: list[list[str]], width: int) -> Rows:
     import pyarrow as pa
 
-    columns = [pa.array([cells[place] for cells in lines], pa.string()) for place in range(width)]
+    columns = [pa.chunked_array([[cells[place] for cells in lines]], pa.string()) for place in range(width)]
     return Rows(columns, len(lines))
