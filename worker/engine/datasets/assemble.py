@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from worker.engine.datasets.formats.base import ReadLimits
 
 _THREADS = 2
+_BY_NAME = (("types", "a type"), ("missing", "missing codes"), ("merges", "merges"), ("schema", "bounds or a list"))
 
 
 @dataclass
@@ -54,6 +55,7 @@ def assemble(raw: RawTable, asked: Mapping[str, Any], limits: ReadLimits) -> tup
         notes += judged.notes
         found[name], types[name] = judged.proposals(), judged.column.kind
     notes += _spoiled_names(names, columns)
+    _check_schema(asked.get("schema", {}), types)
     table = Table(np.arange(raw.rows, dtype=np.int64), tuple(columns), np.zeros(raw.rows, dtype=np.bool_))
     return table, _reading(raw, asked, types, notes) | {"found": found}
 
@@ -67,7 +69,9 @@ def check_size(rows: int, columns: int, limits: ReadLimits) -> None:
             limit="columns",
         )
     if rows > limits.rows:
-        raise TableProblem(f"The table has more than {limits.rows} rows.", next_step="Upload a part of it.", limit="rows")
+        raise TableProblem(
+            f"The table has more than {limits.rows} rows.", next_step="Upload a part of it.", limit="rows"
+        )
     if rows < 1:
         raise TableProblem(
             "The file has a header but no rows.", next_step="Upload a table with at least two rows below the header."
@@ -108,7 +112,7 @@ def _wishes(name: str, decimal: str, asked: Mapping[str, Any]) -> Wishes:
 
 
 def _check_names(names: list[str], asked: Mapping[str, Any]) -> None:
-    for key, what in (("types", "a type"), ("missing", "missing codes"), ("merges", "merges")):
+    for key, what in _BY_NAME:
         unknown = [name for name in asked.get(key, {}) if name not in names]
         if unknown:
             raise TableProblem(
@@ -116,6 +120,17 @@ def _check_names(names: list[str], asked: Mapping[str, Any]) -> None:
                 next_step="Use the column names as shown.",
                 column=unknown[0],
             )
+
+
+def _check_schema(schema: Mapping[str, Any], types: Mapping[str, str]) -> None:
+    for name, entry in schema.items():
+        for key, kind, what in (("low", "number", "bounds"), ("categories", "category", "a list of categories")):
+            if entry.get(key) is not None and types[name] != kind:
+                raise TableProblem(
+                    f"The recipe declares {what} for {name}, which is a {types[name]}.",
+                    next_step="Declare bounds for numbers and lists for categories, or change its type.",
+                    column=name,
+                )
 
 
 def visible_names(first: list[str], header: bool) -> tuple[list[str], list[dict[str, Any]]]:

@@ -9,9 +9,14 @@ from dataclasses import dataclass
 PLAIN_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """Digits with an optional decimal point and exponent. ``007`` is not one: its zeros would be lost."""
 
-SUSPECTED_CODES = frozenset(
-    ["na", "n/a", "n.a.", "null", "none", "nan", "nil", "-", "--", "---", ".", "..", "...", "?", "??", "*", "#", "#n/a", "#n/d", "#null!", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "unknown", "unk", "missing", "not available", "not applicable", "not stated", "undefined", "blank", "(blank)", "(empty)", "unbekannt", "k.a.", "keine angabe", "inconnu", "desconocido", "sconosciuto", "onbekend", "refused", "don't know"]
-)  # fmt: skip
+# fmt: off
+SUSPECTED_CODES = frozenset([
+    "na", "n/a", "n.a.", "null", "none", "nan", "nil", "-", "--", "---", ".", "..", "...", "?", "??", "*", "#",
+    "#n/a", "#n/d", "#null!", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "unknown", "unk", "missing",
+    "not available", "not applicable", "not stated", "undefined", "blank", "(blank)", "(empty)", "unbekannt", "k.a.",
+    "keine angabe", "inconnu", "desconocido", "sconosciuto", "onbekend", "refused", "don't know",
+])
+# fmt: on
 """Texts that often stand for a missing cell, in small letters. They are proposed, and only taken where a number was meant."""
 
 SUSPECTED_NUMBERS = frozenset([-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0, 999999.0])
@@ -19,7 +24,9 @@ SUSPECTED_NUMBERS = frozenset([-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999
 
 _EXACT = 2**53
 _CURRENCY = r"[$€£¥₹₽₩₺₴₪฿]|USD|EUR|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|HUF|CAD|AUD|BRL|ZAR|kr|zł|Fr\.?"
-_UNIT = re.compile(rf"(?P<sign>[+\-\u2212])?\s*(?P<before>{_CURRENCY})?\s*(?P<number>[^\s%]?[^%]*?)\s*(?P<after>{_CURRENCY}|%)?")
+_UNIT = re.compile(
+    rf"(?P<sign>[+\-\u2212])?\s*(?P<before>{_CURRENCY})?\s*(?P<number>[^\s%]?[^%]*?)\s*(?P<after>{_CURRENCY}|%)?"
+)
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?P<mark>[,.'\u2019 \u00a0\u202f])[0-9]{3}(?:(?P=mark)[0-9]{3})*")
 
 

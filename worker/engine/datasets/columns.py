@@ -121,7 +121,9 @@ def _plain_numbers(name: str, cells: pa.ChunkedArray, wishes: Wishes) -> Judged 
     counts: dict[str, int] = {}
     pieces = []
     for chunk in cells.chunks:
-        numbers = None if wishes.decimal != "." or any(plain_number(code) is not None for code in codes) else _cast(chunk)
+        numbers = (
+            None if wishes.decimal != "." or any(plain_number(code) is not None for code in codes) else _cast(chunk)
+        )
         if numbers is None:
             numbers = _cast(_stated(chunk, codes, wishes.decimal, counts))
         if numbers is None:
@@ -249,7 +251,9 @@ class _TextColumn:
         judged.missing = self._told() + guessed
         if missing:
             said = ", ".join(f"{entry['value']} ({entry['count']})" for entry in guessed)
-            judged.note(f"Taken as missing, because all else are numbers: {said}. Change it if one is a value.", "missing")
+            judged.note(
+                f"Taken as missing, because all else are numbers: {said}. Change it if one is a value.", "missing"
+            )
         self._note_notation(judged)
         judged.suspects = _suspected_numbers(lookup[self.codes])
         return judged
@@ -259,10 +263,11 @@ class _TextColumn:
         marks = sorted({number.thousands for number in found if number.thousands})
         if marks:
             shown = ", ".join("a space" if not mark.strip() else mark for mark in marks)
-            judged.note(f"Read as numbers with a thousands mark ({shown}) and the decimal sign {self.wishes.decimal}")
+            sign = "a decimal comma" if self.wishes.decimal == "," else "a decimal point"
+            judged.note(f"Read as numbers with a thousands mark ({shown}) and {sign}.")
         units = sorted({number.unit for number in found if number.unit})
         if units:
-            judged.note(f"Read as numbers; stripped were: {', '.join(units)}")
+            judged.note(f"Read as numbers; stripped were: {', '.join(units)}.")
 
     def _told(self) -> list[dict[str, Any]]:
         """The declared codes that occur, with their counts."""
@@ -298,14 +303,18 @@ class _TextColumn:
         """The value of each text that is not missing: outer spaces go where that merges nothing, or as asked."""
         raw = {place: self.texts[place] or "" for place in self.stated}
         trimmed = {place: text.strip() for place, text in raw.items()}
-        trim = self.wishes.trim if self.wishes.trim is not None else len(set(trimmed.values())) == len(set(raw.values()))
+        trim = (
+            self.wishes.trim if self.wishes.trim is not None else len(set(trimmed.values())) == len(set(raw.values()))
+        )
         chosen = trimmed if trim else raw
         return {place: self.wishes.merges.get(text, text) for place, text in chosen.items()}
 
     def _say_why_no_number(self, judged: Judged) -> None:
         numbers = [place for place in self.stated if self.parsed[place] is not None]
         others = [place for place in self.stated if self.parsed[place] is None]
-        zeros = [p for p in self.stated if self.bare[p].isdigit() and self.bare[p].startswith("0") and len(self.bare[p]) > 1]
+        zeros = [
+            p for p in self.stated if self.bare[p].isdigit() and self.bare[p].startswith("0") and len(self.bare[p]) > 1
+        ]
         if zeros and all(self.bare[place].isdigit() for place in self.stated):
             judged.note("Kept as text: its leading zeros would be lost in a number.")
             return

@@ -17,6 +17,7 @@ MOST_VALUES = 50
 """Values listed per column, the most frequent first."""
 PREVIEW_ROWS = 8
 LONGEST_SHOWN = 80
+MOST_NOTES_ALIKE = 5
 _PROPOSALS: Mapping[str, Any] = {"missing_codes": [], "suspects": [], "merges": [], "offending": [], "as_number": None}
 
 
@@ -104,6 +105,8 @@ def _notes(table: Table, columns: list[dict[str, Any]], repeats: int) -> list[di
     notes: list[dict[str, Any]] = []
     for column in columns:
         notes += [{"column": column["name"], "message": message} for message in _remarks(column, len(table))]
+    notes += _alike(columns, 1, "There is only one value; it can be neither target nor protected.")
+    notes += _alike(columns, 0, "Every cell is missing; it is left out of the features.")
     if repeats:
         notes.append(
             {
@@ -116,12 +119,17 @@ def _notes(table: Table, columns: list[dict[str, Any]], repeats: int) -> list[di
     return notes
 
 
+def _alike(columns: list[dict[str, Any]], distinct: int, message: str) -> list[dict[str, Any]]:
+    """The same remark on columns of so many values: each by itself, or all in one where there are many."""
+    names = [column["name"] for column in columns if column["distinct"] == distinct]
+    if len(names) <= MOST_NOTES_ALIKE:
+        return [{"column": name, "message": message} for name in names]
+    shown = ", ".join(name[:40] for name in names[:MOST_NOTES_ALIKE])
+    return [{"message": f"So it is in {len(names)} columns ({shown} and others): {message}"}]
+
+
 def _remarks(column: Mapping[str, Any], rows: int) -> list[str]:
     found = []
-    if column["distinct"] == 0:
-        found.append("Every cell is missing; it is left out of the features.")
-    elif column["distinct"] == 1:
-        found.append("There is only one value; it can be neither target nor protected.")
     if column["type"] == "category" and MOST_CATEGORIES < column["distinct"] < rows:
         found.append(
             f"It has {column['distinct']:,} values. As a feature the {MOST_CATEGORIES} most frequent get a column each and the "

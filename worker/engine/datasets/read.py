@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from worker.engine.datasets.formats.base import TableFormat, Wrapping
-from worker.engine.datasets.spellings import shared_end
+from worker.engine.datasets.spellings import propose_merges, shared_end
 from worker.engine.datasets.table import MISSING, Column, Table
 from worker.engine.errors import TableProblem
 
@@ -59,7 +59,27 @@ def read_table(
     reading["test_file_ends"] = ends
     if "test_file_ends" not in asked:
         reading["notes"] += [_end_note(name, end) for name, end in ends.items()]
-    return _join(table, test), reading
+    joined = _join(table, test)
+    found = {
+        name: _both(reading["found"][name], test_reading["found"][name], joined.column(name)) for name in joined.names
+    }
+    return joined, reading | {"found": found}
+
+
+def _both(first: Mapping[str, Any], second: Mapping[str, Any], joined: Column) -> dict[str, Any]:
+    """What is proposed for a column of two files: counts added, spellings looked at over both."""
+    added = {key: _add(first[key], second[key]) for key in ("missing_codes", "suspects")}
+    codes = joined.codes if joined.codes is not None else np.zeros(0, dtype=np.int32)
+    counts = np.bincount(codes[codes >= 0], minlength=len(joined.categories))
+    sizes = {text: int(count) for text, count in zip(joined.categories, counts, strict=True) if count}
+    return {**first, **added, "merges": propose_merges(sizes)}
+
+
+def _add(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    counts: dict[str, int] = {}
+    for entry in (*first, *second):
+        counts[entry["value"]] = counts.get(entry["value"], 0) + entry["count"]
+    return [{"value": value, "count": count} for value, count in counts.items()]
 
 
 def read_one(

@@ -13,6 +13,7 @@ from worker.engine.results import FieldError
 DEFAULT_MISSING_CODES = ("", "?")
 """Cells that are missing unless told otherwise. ``NA``, ``None``, ``null`` are names that occur: they stay values."""
 
+_OF_SCHEMA = ("low", "high", "transform", "categories", "other", "source")
 PUBLIC, READ_FROM_DATA = "public", "read from the data"
 MOST_SKIPPED = 100
 
@@ -129,8 +130,10 @@ def _check_schema(schema: Any) -> list[FieldError]:
 
 
 def _schema_problem(entry: Any) -> tuple[str, str] | None:
-    if not isinstance(entry, Mapping) or any(k not in ("low", "high", "categories", "other", "source") for k in entry):
-        return "", "Must hold low and high, or categories and other, and source."
+    if not isinstance(entry, Mapping) or any(key not in _OF_SCHEMA for key in entry):
+        return "", "Must hold low, high and transform, or categories and other, and source."
+    if entry.get("transform", "linear") not in ("linear", "log1p"):
+        return ".transform", "Must be linear or log1p."
     if entry.get("source", PUBLIC) not in (PUBLIC, READ_FROM_DATA):
         return ".source", f"Must be {PUBLIC} or {READ_FROM_DATA}."
     low, high = entry.get("low"), entry.get("high")

@@ -46,7 +46,12 @@ def _plain(cells: pa.ChunkedArray) -> tuple[pa.ChunkedArray | None, str | None]:
         return _plain(pa.chunked_array([chunk.storage for chunk in cells.chunks], kind.storage_type))
     if types.is_dictionary(kind):
         return _dictionary(cells)
-    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+    if (
+        types.is_nested(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+    ):
         return None, f"Set aside: its cells hold {kind}, not single values."
     if types.is_integer(kind):
         return _integers(cells)

@@ -66,6 +66,8 @@ class TableFormat(Format, Protocol):
 class Wrapping(Format, Protocol):
     """A kind of file that holds another file: what is inside is recognised anew."""
 
-    def unwrap(self, path: Path, folder: Path, asked: Mapping[str, Any], limits: ReadLimits) -> tuple[Path, dict[str, Any]]:
+    def unwrap(
+        self, path: Path, folder: Path, asked: Mapping[str, Any], limits: ReadLimits
+    ) -> tuple[Path, dict[str, Any]]:
         """The file inside, unpacked into ``folder``, and what to record of it. Raises TableProblem naming the limit hit."""
         ...

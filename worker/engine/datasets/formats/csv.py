@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from worker.engine.datasets.assemble import RawTable, assemble, check_size
-from worker.engine.datasets.formats.dialect import Dialect, find_decimal, find_dialect
+from worker.engine.datasets.formats.dialect import find_decimal, find_dialect
 from worker.engine.datasets.formats.encodings import check_text
 from worker.engine.datasets.formats.frame import Frame, find_frame, is_total
 from worker.engine.datasets.formats.text_table import Rows, load_rows
@@ -52,8 +52,13 @@ class Csv:
             frame = find_frame(records, decimal, asked)
             check_size(1, frame.width, limits)
             rows = load_rows(text, dialect, frame, asked, limits, Path(folder))
-        notes = text.notes + _dialect_notes(dialect, decimal, asked) + frame.notes
-        reading = {"format": self.key, "encoding": text.encoding, "delimiter": dialect.delimiter, "quote": dialect.quote}
+        notes = text.notes + _decimal_note(decimal, asked) + frame.notes
+        reading = {
+            "format": self.key,
+            "encoding": text.encoding,
+            "delimiter": dialect.delimiter,
+            "quote": dialect.quote,
+        }
         raw = from_rows(rows, frame, asked, reading, notes)
         raw.decimal = decimal
         return assemble(raw, asked, limits)
@@ -62,7 +67,7 @@ class Csv:
 CSV = Csv()
 
 
-def _dialect_notes(dialect: Dialect, decimal: str, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _decimal_note(decimal: str, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
     if decimal == "," and "decimal" not in asked:
         message = "Numbers were read with a decimal comma, because none has a decimal point."
         return [{"field": "decimal", "message": message}]

@@ -62,7 +62,9 @@ def find_dialect(path: Path, asked: Mapping[str, Any]) -> tuple[Dialect, list[Re
         dialect = Dialect(str(asked["delimiter"]), quote)
         return dialect, _sample(sample, dialect, whole)
     for candidates in (_USUAL, _UNUSUAL):
-        tried = [(Dialect(delimiter, quote), _sample(sample, Dialect(delimiter, quote), whole)) for delimiter in candidates]
+        tried = [
+            (Dialect(delimiter, quote), _sample(sample, Dialect(delimiter, quote), whole)) for delimiter in candidates
+        ]
         best = max(tried, key=lambda one: _score(one[1]))
         if _score(best[1]) > 0.5:
             return best

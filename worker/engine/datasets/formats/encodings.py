@@ -38,7 +38,10 @@ _MARKS: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-_OTHERS = ("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr", "mac_roman", "cp850")  # fmt: skip
+_OTHERS = (
+    *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r"),
+    *("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr", "mac_roman", "cp850"),
+)
 _LONG_RUN = re.compile(rb"[\x80-\xff]{3,}")
 
 
@@ -97,7 +100,8 @@ def check_text(path: Path, folder: Path, asked: Mapping[str, Any]) -> Text:
         first = file.read(_SAMPLE)
     _check_kind(first)
     wanted = _canonical(asked.get("encoding"))
-    encoding, notes = (wanted, []) if wanted else (_by_mark(first), [])
+    encoding = wanted or _by_mark(first)
+    notes: list[dict[str, Any]] = []
     scan = _Scan()
     if encoding in (None, "utf-8"):
         scan = _scan(path)
@@ -243,7 +247,9 @@ def _decodes(sample: bytes, encoding: str) -> bool:
 
 
 def _evidence(sample: bytes, encoding: str) -> str:
-    said = f"The file is not UTF-8; it was read as {encoding}. So its words read: {', '.join(_words(sample, encoding))}."
+    said = (
+        f"The file is not UTF-8; it was read as {encoding}. So its words read: {', '.join(_words(sample, encoding))}."
+    )
     others = [(name, _words(sample, name)) for name in ("cp1250", "cp1251", "mac_roman", "latin-1") if name != encoding]
     shown = next((f" As {name} they would read: {', '.join(found)}." for name, found in others if found), "")
     return said + shown + " Choose another encoding if these are wrong."

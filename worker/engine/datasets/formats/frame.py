@@ -11,7 +11,9 @@ from worker.engine.datasets.formats.dialect import Record, common_width
 from worker.engine.errors import TableProblem
 
 _SHOWN = 60
-_TOTAL_WORDS = frozenset(["total", "totals", "grand total", "sum", "summe", "gesamt", "insgesamt", "totaal", "somme", "totale"])
+_TOTAL_WORDS = frozenset(
+    ["total", "totals", "grand total", "sum", "summe", "gesamt", "insgesamt", "totaal", "somme", "totale"]
+)
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,15 @@ def find_frame(records: list[Record], decimal: str, asked: Mapping[str, Any]) ->
     if header_rows and len(table[0].cells) == width - 1 and not extra:
         names = ["", *table[0].cells]
         notes.append(
-            {"field": "header", "message": "The header has one name too few; the first column was taken as the nameless one."}
+            {
+                "field": "header",
+                "message": "The header has one name too few; the first column was taken as the nameless one.",
+            }
         )
     if extra:
-        notes.append({"message": "Every row ends with a delimiter that the header lacks; the empty last cell was dropped."})
+        notes.append(
+            {"message": "Every row ends with a delimiter that the header lacks; the empty last cell was dropped."}
+        )
     return Frame(table[0].line, skip, header_rows, names, width, extra, notes)
 
 
@@ -136,7 +143,8 @@ def _second_header(first: list[str], body: list[list[str]], decimal: str) -> boo
         return False
     below = body[1:]
     numeric = [
-        sum(parse_number(row[place], decimal) is not None for row in below) > 0.8 * len(below) for place in range(len(first))
+        sum(parse_number(row[place], decimal) is not None for row in below) > 0.8 * len(below)
+        for place in range(len(first))
     ]
     return sum(numeric) >= max(1, len(first) // 2)
 

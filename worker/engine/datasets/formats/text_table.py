@@ -248,7 +248,13 @@ class _Tidy:
     def _settle(self) -> None:
         """What waits at the end: rows below the table, if they are few and narrow, else broken rows."""
         narrow = all(2 * sum(bool(cell.strip()) for cell in cells) <= self.frame.width for _, cells in self._waiting)
-        if self._waiting and len(self._waiting) <= _MOST_FOOTER_ROWS and narrow and self.written > 2 and self.frame.width > 2:
+        if (
+            self._waiting
+            and len(self._waiting) <= _MOST_FOOTER_ROWS
+            and narrow
+            and self.written > 2
+            and self.frame.width > 2
+        ):
             self.footer = [cells for _, cells in self._waiting]
         elif self._waiting and self.leave_out:
             self.left_out += [place for place, _ in self._waiting]

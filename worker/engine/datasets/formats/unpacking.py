@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from worker.engine.datasets.formats.base import ReadLimits
 from worker.engine.errors import TableProblem
@@ -40,7 +40,13 @@ class Budget:
             )
 
 
-def drain(source: IO[bytes], target: IO[bytes] | None, budget: Budget) -> None:
+class Source(Protocol):
+    """Anything with ``read(n)``."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def drain(source: Source, target: IO[bytes] | None, budget: Budget) -> None:
     """Read ``source`` to its end under the budget, into ``target`` if there is one."""
     while chunk := source.read(_CHUNK):
         budget.take(len(chunk))

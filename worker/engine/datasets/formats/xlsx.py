@@ -96,7 +96,9 @@ def _inspect(path: Path, limits: ReadLimits) -> list[str]:
 def _error_note(errors: list[str]) -> list[dict[str, Any]]:
     if not errors:
         return []
-    message = f"{len(errors)} cells of the workbook hold an error such as #N/A, the first in {errors[0]}; they are missing."
+    message = (
+        f"{len(errors)} cells of the workbook hold an error such as #N/A, the first in {errors[0]}; they are missing."
+    )
     return [{"message": message}]
 
 
