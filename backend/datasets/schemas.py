@@ -63,6 +63,9 @@ class DatasetView(DatasetLine):
     )
     problem: dict[str, Any] | None
     recipe: dict[str, Any] | None
+    asked_recipe: dict[str, Any] | None = Field(
+        description="The part of the recipe that people asked for; the rest was found."
+    )
     roles: dict[str, Any] | None
     suggested_roles: dict[str, Any] | None
     summary: dict[str, Any] | None
@@ -139,7 +142,7 @@ class SampleAsked(BaseModel):
 
 
 class RecipeAsked(BaseModel):
-    """How to read the original; any subset, each given field replaces what was asked for it before."""
+    """How to read the original; any subset. Each given field replaces what was asked for it before, null takes it back."""
 
     encoding: str | None = Field(None, description="utf-8, cp1252, utf-16 …")
     delimiter: str | None = None

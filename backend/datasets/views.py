@@ -49,6 +49,7 @@ def full(row: Dataset, recipe: Recipe | None) -> dict[str, Any]:
         "encoding": ((recipe.encoding or {}) if recipe else {}).get("columns", []),
         "problem": row.problem or (recipe.problem if recipe else None),
         "recipe": recipe.reading if recipe else row.asked_recipe,
+        "asked_recipe": row.asked_recipe,
         "roles": recipe.roles if recipe else None,
         "suggested_roles": _suggested(row, profile),
         "summary": recipe.summary if recipe else None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backend.people.service import Principal
-from frontend.pages import roles_form, words
+from frontend.pages import recipe_form, roles_form, words
 from worker.engine.results import EVERYONE
 
 Dataset = Mapping[str, Any]
@@ -54,6 +54,10 @@ def context(
     errors: Mapping[str, str] | None = None,
     stray: list[str] | None = None,
     form_problem: Any = None,
+    recipe_posted: Any = None,
+    recipe_errors: Mapping[str, str] | None = None,
+    recipe_stray: list[str] | None = None,
+    recipe_problem: Any = None,
 ) -> dict[str, Any]:
     """Everything that the page and its parts need."""
     shown = {**dataset, "state_words": state_words(dataset), "problem": problem_of(dataset.get("problem"))}
@@ -76,9 +80,61 @@ def context(
         "form_problem": form_problem,
         "roles_sentence": _roles_sentence(dataset),
     }
+    if dataset["state"] in ("profiled", "refused"):
+        found |= _recipe(dataset) | recipe_form.fields(dataset, recipe_posted)
+        found |= {"recipe_errors": dict(recipe_errors or {}), "recipe_stray": recipe_stray or []}
+        found |= {"recipe_problem": recipe_problem}
     if profile["columns"]:
         found |= roles_form.fields(profile, dataset.get("roles"), dataset.get("suggested_roles"), form)
     return found
+
+
+_FACTS = (
+    ("format", "Format"),
+    ("member", "File in the archive"),
+    ("sheet", "Sheet"),
+    ("encoding", "Encoding"),
+    ("delimiter", "Between the columns"),
+    ("quote", "Around cells"),
+    ("decimal", "Before the decimals"),
+    ("header_rows", "Header rows"),
+    ("skip_rows", "Rows above the table"),
+    ("footer_rows", "Rows below the table"),
+    ("missing_codes", "Missing in every column"),
+    ("test_file_ends", "Taken off in the test file"),
+)
+MOST_PREVIEWED = 30
+
+
+def _recipe(dataset: Dataset) -> dict[str, Any]:
+    """What the page says of the recipe: its decisions in words, and the first rows."""
+    recipe, asked = dataset.get("recipe") or {}, dataset.get("asked_recipe") or {}
+    facts = [
+        (name, _fact(key, recipe[key]), key in asked)
+        for key, name in _FACTS
+        if recipe.get(key) is not None and dataset["state"] == "profiled" and _worth(key, recipe[key])
+    ]
+    version = dataset.get("recipe_version")
+    said = f"This is version {version} of the recipe. " if version and dataset["state"] == "profiled" else ""
+    return {
+        "recipe_facts": facts,
+        "recipe_sentence": f"{said}The original stays as it was sent; a change reads it anew and keeps roles that still fit.",
+        "preview": [row[:MOST_PREVIEWED] for row in dataset.get("preview") or []],
+        "preview_columns": (dataset.get("columns") or [])[:MOST_PREVIEWED],
+    }
+
+
+def _worth(key: str, value: Any) -> bool:
+    return bool(value) if key in ("skip_rows", "footer_rows", "test_file_ends") else True
+
+
+def _fact(key: str, value: Any) -> str:
+    if key == "missing_codes":
+        return ", ".join(words.shown(str(code))[:40] for code in value) or "none"
+    if key == "test_file_ends":
+        return ", ".join(f"{end!r} of {name[:40]}" for name, end in value.items())
+    named = {"delimiter": dict(recipe_form.DELIMITERS), "decimal": dict(recipe_form.DECIMALS), "quote": {"": "nothing"}}
+    return str(named.get(key, {}).get(value, value))[:80]
 
 
 def receipt(stored: Mapping[str, Any] | None) -> list[tuple[str, str]]:
@@ -141,10 +197,15 @@ def _group(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _favourable(dataset: Dataset) -> str:
     target = (dataset.get("roles") or {}).get("target") or {}
+    if not target:
+        return ""
+    labels = (dataset.get("recipe") or {}).get("labels") or {}
+    name = labels.get("columns", {}).get(target["column"], target["column"])
     if target.get("threshold") is not None:
-        return f"{target['column']} at or above {target['threshold']:g}"
+        return f"{name} at or above {target['threshold']:g}"
     value = target.get("favourable") or target.get("one_vs_rest")
-    return f"{target['column']} is {value}" if value is not None else ""
+    shown = labels.get("values", {}).get(target["column"], {}).get(value, value)
+    return f"{name} is {shown}" if value is not None else ""
 
 
 def _roles_sentence(dataset: Dataset) -> str:

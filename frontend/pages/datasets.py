@@ -15,7 +15,7 @@ from backend.edge import Asker, database_of, settings_of, storage_of, transactio
 from backend.errors import Conflict, InputProblem, TooLarge
 from backend.people.service import Principal, require
 from backend.progress.service import newest_id
-from frontend.pages import dataset_view, roles_form
+from frontend.pages import dataset_view, recipe_form, roles_form
 from frontend.pages.rendering import page, part, stream_of
 
 router = APIRouter(include_in_schema=False)
@@ -210,6 +210,27 @@ def _roles(request: Request, principal: Principal, dataset_id: str, form: FormDa
         more = {"form": form, "errors": twice | errors, "stray": stray, "form_problem": problem}
         return _dataset_page(request, principal, _context(request, principal, dataset_id, **more), problem.status)
     return RedirectResponse(f"/datasets/{dataset_id}#groups", 303)
+
+
+@router.post("/datasets/{dataset_id}/recipe")
+async def recipe(request: Request, principal: Asker, dataset_id: str) -> Response:
+    """Reads the original anew, as the form asks; what cannot be used comes back at its field."""
+    require(principal, "run")
+    async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
+        return await run_in_threadpool(_recipe, request, principal, dataset_id, form)
+
+
+def _recipe(request: Request, principal: Principal, dataset_id: str, form: FormData) -> Response:
+    with transaction(request) as session:
+        found = service.get_dataset(session, principal, dataset_id)
+    try:
+        with transaction(request) as session:
+            service.put_recipe(session, principal, dataset_id, recipe_form.body_of(form, found))
+    except (InputProblem, Conflict) as problem:
+        errors, stray = recipe_form.field_errors(problem.errors, found)
+        more = {"recipe_posted": form, "recipe_errors": errors, "recipe_stray": stray, "recipe_problem": problem}
+        return _dataset_page(request, principal, _context(request, principal, dataset_id, **more), problem.status)
+    return RedirectResponse(f"/datasets/{dataset_id}", 303)
 
 
 @router.post("/datasets/{dataset_id}/erase")

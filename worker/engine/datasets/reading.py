@@ -21,9 +21,9 @@ _TEXTS = ("format", "encoding", "delimiter", "quote", "decimal", "sheet", "membe
 _FLAGS = ("header", "trim_spaces")
 _COUNTS = {"skip_rows": MOST_SKIPPED, "header_rows": 2, "footer_rows": MOST_SKIPPED}
 _MAPS = ("types", "labels", "merges", "missing", "schema", "test_file_ends")
-_SHOWN = ("notes", "found")
+SHOWN_WITH_A_READING = ("notes", "found")
 """What a reading shows besides; sent back, it is not looked at."""
-_KNOWN = (*_TEXTS, *_FLAGS, *_COUNTS, "missing_codes", *_MAPS, *_SHOWN)
+_KNOWN = (*_TEXTS, *_FLAGS, *_COUNTS, "missing_codes", *_MAPS, *SHOWN_WITH_A_READING)
 
 
 def check_reading(asked: Mapping[str, Any]) -> tuple[FieldError, ...]:
