@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backend.people.service import Principal
-from frontend.pages import recipe_form, roles_form, words
+from frontend.pages import recipe_view, roles_form, words
 from worker.engine.results import EVERYONE
 
 Dataset = Mapping[str, Any]
@@ -36,7 +36,7 @@ def state_words(dataset: Dataset) -> str:
 def list_sentence(items: list[dict[str, Any]]) -> str:
     """What the list of datasets says at its top."""
     if not items:
-        return "No dataset yet. Drop a CSV file or choose a sample to begin."
+        return "No dataset yet. Drop a file or choose a sample to begin."
     ready = sum(item["state_words"] == "ready" for item in items)
     wait = sum(item["state_words"] == "needs roles" for item in items)
     parts = [f"{words.plural(len(items), 'dataset')}: {ready} ready for an audit"]
@@ -54,10 +54,7 @@ def context(
     errors: Mapping[str, str] | None = None,
     stray: list[str] | None = None,
     form_problem: Any = None,
-    recipe_posted: Any = None,
-    recipe_errors: Mapping[str, str] | None = None,
-    recipe_stray: list[str] | None = None,
-    recipe_problem: Any = None,
+    recipe: recipe_view.Posted | None = None,
 ) -> dict[str, Any]:
     """Everything that the page and its parts need."""
     shown = {**dataset, "state_words": state_words(dataset), "problem": problem_of(dataset.get("problem"))}
@@ -67,7 +64,7 @@ def context(
     found: dict[str, Any] = {
         "dataset": shown,
         "sentence": sentence(dataset, groups),
-        "notes": dataset.get("notes") or [],
+        "notes": [{"column": None, "field": None, **note} for note in dataset.get("notes") or []],
         "groups": groups,
         "groups_sentence": groups_sentence(groups),
         "counting": dataset.get("recipe_state") == "counting",
@@ -81,60 +78,10 @@ def context(
         "roles_sentence": _roles_sentence(dataset),
     }
     if dataset["state"] in ("profiled", "refused"):
-        found |= _recipe(dataset) | recipe_form.fields(dataset, recipe_posted)
-        found |= {"recipe_errors": dict(recipe_errors or {}), "recipe_stray": recipe_stray or []}
-        found |= {"recipe_problem": recipe_problem}
+        found |= recipe_view.context(dataset, recipe)
     if profile["columns"]:
         found |= roles_form.fields(profile, dataset.get("roles"), dataset.get("suggested_roles"), form)
     return found
-
-
-_FACTS = (
-    ("format", "Format"),
-    ("member", "File in the archive"),
-    ("sheet", "Sheet"),
-    ("encoding", "Encoding"),
-    ("delimiter", "Between the columns"),
-    ("quote", "Around cells"),
-    ("decimal", "Before the decimals"),
-    ("header_rows", "Header rows"),
-    ("skip_rows", "Rows above the table"),
-    ("footer_rows", "Rows below the table"),
-    ("missing_codes", "Missing in every column"),
-    ("test_file_ends", "Taken off in the test file"),
-)
-MOST_PREVIEWED = 30
-
-
-def _recipe(dataset: Dataset) -> dict[str, Any]:
-    """What the page says of the recipe: its decisions in words, and the first rows."""
-    recipe, asked = dataset.get("recipe") or {}, dataset.get("asked_recipe") or {}
-    facts = [
-        (name, _fact(key, recipe[key]), key in asked)
-        for key, name in _FACTS
-        if recipe.get(key) is not None and dataset["state"] == "profiled" and _worth(key, recipe[key])
-    ]
-    version = dataset.get("recipe_version")
-    said = f"This is version {version} of the recipe. " if version and dataset["state"] == "profiled" else ""
-    return {
-        "recipe_facts": facts,
-        "recipe_sentence": f"{said}The original stays as it was sent; a change reads it anew and keeps roles that still fit.",
-        "preview": [row[:MOST_PREVIEWED] for row in dataset.get("preview") or []],
-        "preview_columns": (dataset.get("columns") or [])[:MOST_PREVIEWED],
-    }
-
-
-def _worth(key: str, value: Any) -> bool:
-    return bool(value) if key in ("skip_rows", "footer_rows", "test_file_ends") else True
-
-
-def _fact(key: str, value: Any) -> str:
-    if key == "missing_codes":
-        return ", ".join(words.shown(str(code))[:40] for code in value) or "none"
-    if key == "test_file_ends":
-        return ", ".join(f"{end!r} of {name[:40]}" for name, end in value.items())
-    named = {"delimiter": dict(recipe_form.DELIMITERS), "decimal": dict(recipe_form.DECIMALS), "quote": {"": "nothing"}}
-    return str(named.get(key, {}).get(value, value))[:80]
 
 
 def receipt(stored: Mapping[str, Any] | None) -> list[tuple[str, str]]:

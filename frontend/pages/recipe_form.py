@@ -96,13 +96,10 @@ def _choice(name: str, label: str, options: Any, recipe: Mapping[str, Any], aske
     words = dict(options)
     value = _as_option(name, asked.get(name)) if name in asked else FOUND
     known = _as_option(name, recipe.get(name))
-    found = (
-        "taken off where no two values become one"
-        if name == "trim_spaces"
-        else words.get(known, known or "to be found out")
-    )
+    found = f"as found: {words.get(known, known)}" if known else "to be found out"
+    found = "taken off where harmless" if name == "trim_spaces" else found
     extra = [(value, value)] if value and value not in words else []
-    return {"name": name, "label": label, "value": value, "options": [(FOUND, f"as found: {found}"), *options, *extra]}
+    return {"name": name, "label": label, "value": value, "options": [(FOUND, found), *options, *extra]}
 
 
 def _text(name: str, label: str, recipe: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:

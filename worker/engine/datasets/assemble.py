@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from worker.engine.datasets.formats.base import ReadLimits
 
 _THREADS = 2
+LONGEST_NAME = 200
 _BY_NAME = (("types", "a type"), ("missing", "missing codes"), ("merges", "merges"), ("schema", "bounds or a list"))
 
 
@@ -141,6 +142,9 @@ def visible_names(first: list[str], header: bool) -> tuple[list[str], list[dict[
     used: set[str] = set()
     for position, text in enumerate(first, start=1):
         name = "".join(letter if letter.isprintable() else " " for letter in text).strip()
+        if len(name) > LONGEST_NAME:
+            notes.append({"message": f"The name of column {position} was cut to {LONGEST_NAME} characters."})
+            name = name[:LONGEST_NAME].strip()
         if not name or name in used:
             new = _free_name(name or "column", position if not name else 2, taken)
             if header:

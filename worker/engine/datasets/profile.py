@@ -51,6 +51,7 @@ def _profile_column(table: Table, column: Column, labels: Mapping[str, Any]) -> 
         "values": [_value(values[i], int(counts[i]), shown) for i in _most_frequent(counts)],
         "low": float(numbers.min()) if numbers is not None and len(numbers) else None,
         "high": float(numbers.max()) if numbers is not None and len(numbers) else None,
+        "longest": max((len(text) for text in column.categories), default=0),
         "only_in_test_file": _only_in_test_file(table, column, len(counts)),
         "whole": whole,
         "type_is_whole_or_text": whole or column.kind == "category",

@@ -7,6 +7,7 @@ second reader (Python's csv) goes over it row by row, names the row at fault, or
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 from collections import deque
@@ -34,11 +35,12 @@ _SMALL_BYTES = 2_000_000
 _MOST_WAITING = 3
 _MOST_FOOTER_ROWS = 5
 _MOST_RAGGED_SHOWN = 5
+_OUT_OF_MEMORY = ("out of memory", "bad_alloc", "cannot allocate", "new thread", "failed to allocate", "malloc of size")
 _CLEAN = Dialect(",", '"')
 
 
 class Unaccounted(Exception):
-    """Not every byte of the file was found again in the cells."""
+    """DuckDB refused the file, or not every byte of it was found again in the cells."""
 
 
 @dataclass
@@ -57,16 +59,14 @@ def load_rows(
     """All rows from the header on. Raises TableProblem with the row at fault."""
     regular = not (frame.skip_lines or frame.extra_cell or len(dialect.delimiter.encode()) > 1)
     if regular and text.path.stat().st_size > _SMALL_BYTES and _full_names(frame):
-        import duckdb
-
-        try:
+        with contextlib.suppress(Unaccounted):
             return _load(text.path, dialect, frame.width, limits, text)
-        except (Unaccounted, duckdb.Error) as error:
-            if isinstance(error, duckdb.OutOfMemoryException):
-                raise memory_problem() from error
     tidy = _Tidy(dialect, frame, bool(asked.get("ragged_rows") == "leave out"), limits)
     copy = tidy.write(text.path, folder / "rows.csv")
-    rows = _load(copy, _CLEAN, frame.width, limits, None)
+    try:
+        rows = _load(copy, _CLEAN, frame.width, limits, None)
+    except Unaccounted:
+        rows = Rows([], -1)
     if rows.count != tidy.written:
         raise TableProblem(
             "The file cannot be read as a table: two readers do not agree on its rows.",
@@ -79,15 +79,6 @@ def load_rows(
 def _full_names(frame: Frame) -> bool:
     """Whether the header is as wide as the rows, so that one width holds for the whole file."""
     return frame.header_rows == 0 or bool(frame.names[0]) or frame.width == 1
-
-
-def memory_problem() -> TableProblem:
-    """The table does not fit into the memory a reader may use."""
-    return TableProblem(
-        "The table needs more memory than a reader may use.",
-        next_step="Keep only the columns and rows that the audit needs and upload again.",
-        limit="memory",
-    )
 
 
 # -- DuckDB -----------------------------------------------------------------------------------------------------------
@@ -113,7 +104,8 @@ def open_database(path: Path, limits: ReadLimits) -> duckdb.DuckDBPyConnection:
 
 
 def _load(path: Path, dialect: Dialect, width: int, limits: ReadLimits, text: Text | None) -> Rows:
-    """All rows by DuckDB; with ``text``, every byte of it has to be accounted for."""
+    """All rows by DuckDB; with ``text``, every byte of it has to be accounted for. Raises Unaccounted."""
+    import duckdb
     import pyarrow as pa
 
     names = [f"c{place}" for place in range(width)]
@@ -143,6 +135,10 @@ def _load(path: Path, dialect: Dialect, width: int, limits: ReadLimits, text: Te
                     break
             while waiting:
                 take()
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # the last two come from the stream of batches
+        if isinstance(error, duckdb.OutOfMemoryException) or any(sign in str(error).lower() for sign in _OUT_OF_MEMORY):
+            raise MemoryError from error
+        raise Unaccounted from error
     finally:
         connection.close()
     if text is not None and count <= limits.rows + 3:
