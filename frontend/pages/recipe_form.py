@@ -221,7 +221,8 @@ def _ticked_codes(column: Mapping[str, Any], asked: Mapping[str, Any]) -> list[s
         return None
     if taken is not None:  # codes that no cell holds any more were asked for all the same
         listed = {code["value"] for code in column["codes"]}
-        return [*dict.fromkeys([*chosen, *(code for code in before if code not in listed)])]
+        wanted = [*dict.fromkeys([*chosen, *(code for code in before if code not in listed)])]
+        return list(before) if set(wanted) == set(before) else wanted
     found = {code["value"] for code in column["codes"] if code["found"]}
     return None if set(chosen) == found else chosen
 

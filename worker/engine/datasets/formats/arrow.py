@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from worker.engine.datasets.assemble import assemble, check_size
 from worker.engine.datasets.formats.arrow_table import raw_table
-from worker.engine.datasets.formats.unpacking import Budget, broken
+from worker.engine.datasets.formats.unpacking import Budget, damage_told
 from worker.engine.datasets.reading import require_reading
 from worker.engine.datasets.table import Table
 
@@ -36,17 +36,12 @@ class Arrow:
 
     def read(self, path: Path, asked: Mapping[str, Any], limits: ReadLimits) -> tuple[Table, dict[str, Any]]:
         """The table and the reading. Raises TableProblem."""
-        import pyarrow as pa
-
         require_reading(asked)
-        try:
+        with damage_told("an Arrow file"):
             table = _batches(path, limits)
-        except pa.ArrowMemoryError:
-            raise
-        except (pa.ArrowException, OSError, ValueError, IndexError) as error:
-            raise broken("Arrow file") from error
         check_size(table.num_rows, max(table.num_columns, 1), limits)
-        raw = raw_table(table.schema.names, table.column, table.num_rows, {"format": self.key})
+        with damage_told("an Arrow file"):
+            raw = raw_table(table.schema.names, table.column, table.num_rows, {"format": self.key})
         return assemble(raw, asked, limits)
 
 

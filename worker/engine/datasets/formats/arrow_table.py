@@ -23,7 +23,11 @@ def raw_table(
     """A raw table from typed columns, each asked for once. Raises TableProblem where none can be used."""
     kept, columns, notes = [], [], []
     for place, name in enumerate(names):
-        cells, remark = _plain(column(place))
+        whole = column(place)
+        whole.validate(full=True)
+        if len(whole) != rows:
+            raise ValueError("a column of another length")
+        cells, remark = _plain(whole)
         if remark:
             notes.append({"column": name, "message": remark})
         if cells is not None:

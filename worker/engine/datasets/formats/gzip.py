@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from worker.engine.datasets.formats.base import ReadLimits
-from worker.engine.datasets.formats.unpacking import Budget, broken, drain
+from worker.engine.datasets.formats.unpacking import Budget, damage_told, drain
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,8 @@ class Gzip:
     ) -> tuple[Path, dict[str, Any]]:
         """The file inside. Raises TableProblem."""
         inside = folder / "unpacked"
-        try:
-            with gzip.open(path) as source, inside.open("wb") as target:
-                drain(source, target, Budget(path.stat().st_size, limits))
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise broken("gzip file") from error
+        with damage_told("a gzip file"), gzip.open(path) as source, inside.open("wb") as target:
+            drain(source, target, Budget(path.stat().st_size, limits))
         return inside, {}
 
 

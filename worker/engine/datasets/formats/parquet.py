@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from worker.engine.datasets.assemble import assemble, check_size
 from worker.engine.datasets.formats.arrow_table import raw_table
-from worker.engine.datasets.formats.unpacking import broken
+from worker.engine.datasets.formats.unpacking import damage_told
 from worker.engine.datasets.reading import require_reading
 from worker.engine.datasets.table import Table
 from worker.engine.errors import TableProblem
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
     from worker.engine.datasets.formats.base import ReadLimits
@@ -34,26 +35,20 @@ class Parquet:
 
     def read(self, path: Path, asked: Mapping[str, Any], limits: ReadLimits) -> tuple[Table, dict[str, Any]]:
         """The table and the reading. Raises TableProblem."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         require_reading(asked)
-        try:
-            with pq.ParquetFile(path, pre_buffer=False) as file:
-                _check_declared(file, limits)
-                names = file.schema_arrow.names
-                whole = None if len(set(names)) == len(names) else file.read(use_threads=False)
+        with damage_told("a Parquet file"), pq.ParquetFile(path, pre_buffer=False) as file:
+            _check_declared(file, limits)
+            names = file.schema_arrow.names
+            whole = None if len(set(names)) == len(names) else file.read(use_threads=False)
 
-                def column(place: int) -> pa.ChunkedArray:
-                    if whole is not None:
-                        return whole.column(place)
-                    return file.read(columns=[names[place]], use_threads=False).column(0)
+            def column(place: int) -> pa.ChunkedArray:
+                if whole is not None:
+                    return whole.column(place)
+                return file.read(columns=[names[place]], use_threads=False).column(0)
 
-                raw = raw_table(names, column, file.metadata.num_rows, {"format": self.key})
-        except pa.ArrowMemoryError:
-            raise
-        except (pa.ArrowException, OSError, ValueError, IndexError) as error:
-            raise broken("Parquet file") from error
+            raw = raw_table(names, column, file.metadata.num_rows, {"format": self.key})
         return assemble(raw, asked, limits)
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import struct
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -11,6 +16,11 @@ from worker.engine.errors import TableProblem
 
 _CHUNK = 1 << 20
 _ALWAYS_ALLOWED = 10_000_000
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
+    *(ValueError, IndexError, KeyError, OverflowError, NotImplementedError, RuntimeError),
+)
+"""What libraries raise on damaged files; those of Arrow are kinds of these."""
 _SMALLER = "Unpack it yourself, keep only the rows and columns that the audit needs, and upload that."
 
 
@@ -56,10 +66,8 @@ def drain(source: Source, target: IO[bytes] | None, budget: Budget) -> None:
 
 def open_archive(path: Path, limits: ReadLimits) -> zipfile.ZipFile:
     """A zip file whose list of members is within the limits and names no place outside. Raises TableProblem."""
-    try:
+    with damage_told("a zip archive"):
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise broken("zip archive") from error
     entries = archive.infolist()
     if len(entries) > limits.members:
         raise TableProblem(
@@ -82,9 +90,15 @@ def open_archive(path: Path, limits: ReadLimits) -> zipfile.ZipFile:
     return archive
 
 
-def broken(kind: str) -> TableProblem:
-    """A packed file that cannot be unpacked."""
-    return TableProblem(
-        f"The file begins like a {kind}, but it is cut off or damaged.",
-        next_step="Send it again from where it is whole, or upload the table as plain CSV.",
-    )
+@contextmanager
+def damage_told(kind: str) -> Iterator[None]:
+    """Whatever a library finds wrong with a file of this kind, as a TableProblem; the limits of the reader pass through."""
+    try:
+        yield
+    except _DAMAGE as error:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) in (errno.ENOMEM, errno.EFBIG, errno.ENOSPC):
+            raise
+        raise TableProblem(
+            f"The file begins like {kind}, but it is cut off or damaged.",
+            next_step="Send it again from where it is whole, or upload the table as plain CSV.",
+        ) from error

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from worker.engine.datasets.formats.csv import from_rows
 from worker.engine.datasets.formats.dialect import Record
 from worker.engine.datasets.formats.frame import find_frame
 from worker.engine.datasets.formats.text_table import Rows
-from worker.engine.datasets.formats.unpacking import Budget, broken, open_archive
+from worker.engine.datasets.formats.unpacking import Budget, damage_told, open_archive
 from worker.engine.datasets.reading import require_reading
 from worker.engine.datasets.role_set import number_text
 from worker.engine.datasets.table import Table
@@ -47,18 +46,15 @@ class Xlsx:
 
     def read(self, path: Path, asked: Mapping[str, Any], limits: ReadLimits) -> tuple[Table, dict[str, Any]]:
         """The table of one sheet and the reading: sheet, header, types. Raises TableProblem."""
+        from python_calamine import CalamineWorkbook
+
         require_reading(asked)
         errors = _inspect(path, limits)
-        from python_calamine import CalamineError, CalamineWorkbook
-
-        try:
-            with CalamineWorkbook.from_path(path) as workbook:
-                sheet, notes = _choose(workbook, asked.get("sheet"))
-                check_size(1, sheet.width, limits)
-                check_size(max(sheet.height - 1, 1), 1, limits)
-                lines = list(_lines(sheet))
-        except (CalamineError, ValueError, OSError) as error:
-            raise broken("workbook") from error
+        with _damage_told(), CalamineWorkbook.from_path(path) as workbook:
+            sheet, notes = _choose(workbook, asked.get("sheet"))
+            check_size(1, sheet.width, limits)
+            check_size(max(sheet.height - 1, 1), 1, limits)
+            lines = list(_lines(sheet))
         notes += _error_note(errors)
         records = [Record(place, cells) for place, cells in lines[:_SAMPLE_ROWS]]
         frame = find_frame(records, ".", asked)
@@ -78,7 +74,7 @@ def _inspect(path: Path, limits: ReadLimits) -> list[str]:
             raise TableProblem(
                 "The file is an Office document without sheets.", next_step="Upload the workbook or a CSV of it."
             )
-        try:
+        with damage_told("a workbook"):
             for entry in archive.infolist():
                 with archive.open(entry) as source:
                     tail = b""
@@ -88,9 +84,19 @@ def _inspect(path: Path, limits: ReadLimits) -> list[str]:
                             found = _ERROR_CELL.findall(tail + chunk)
                             errors += [cell.decode("ascii") for cell in found]
                             tail = chunk[chunk.rfind(b"<") :]
-        except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
-            raise broken("workbook") from error
     return errors
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    """As ``damage_told``, with the errors of calamine, which are kinds of none of Python's own."""
+    from python_calamine import CalamineError
+
+    with damage_told("a workbook"):
+        try:
+            yield
+        except CalamineError as error:
+            raise ValueError from error
 
 
 def _error_note(errors: list[str]) -> list[dict[str, Any]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from worker.engine.datasets.formats.base import ReadLimits
-from worker.engine.datasets.formats.unpacking import Budget, broken, drain, open_archive
+from worker.engine.datasets.formats.unpacking import Budget, damage_told, drain, open_archive
 from worker.engine.errors import TableProblem
 
 _TABLES = (".csv", ".tsv", ".txt", ".tab", ".data", ".dat", ".xlsx", ".parquet", ".arrow", ".feather", ".gz")
@@ -35,11 +34,8 @@ class Zip:
         inside = folder / "unpacked"
         with open_archive(path, limits) as archive:
             entry = _choose(archive, asked.get("member"))
-            try:
-                with archive.open(entry) as source, inside.open("wb") as target:
-                    drain(source, target, Budget(max(entry.compress_size, 1), limits))
-            except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
-                raise broken("zip archive") from error
+            with damage_told("a zip archive"), archive.open(entry) as source, inside.open("wb") as target:
+                drain(source, target, Budget(max(entry.compress_size, 1), limits))
             return inside, {"member": entry.filename}
 
 
