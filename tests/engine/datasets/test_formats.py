@@ -234,3 +234,9 @@ def test_declared_sizes_and_widths_are_limits(tmp_path):
 
 def test_an_empty_parquet_file_is_refused(tmp_path):
     assert "no rows" in str(problem(tmp_path, parquet(pa.table({"a": pa.array([], pa.int64())}))))
+
+
+def test_zero_characters_are_refused_with_the_column(tmp_path):
+    assert problem(tmp_path, parquet(pa.table({"a": pa.array(["x\0", "y"])}))).column == "a"
+    named = pa.table({"a\0b": pa.array([1, 2]), "l\0": pa.array([[1], [2]])})
+    assert "\0" not in repr(Read(tmp_path, parquet(named)).profile)

@@ -52,6 +52,7 @@ def assemble(raw: RawTable, asked: Mapping[str, Any], limits: ReadLimits) -> tup
     _check_names(names, asked)
     columns, found, types = [], {}, {}
     for name, judged in zip(names, _judge_all(names, raw, asked), strict=True):
+        _refuse_zeros(judged.column)
         columns.append(judged.column)
         notes += judged.notes
         found[name], types[name] = judged.proposals(), judged.column.kind
@@ -121,6 +122,15 @@ def _check_names(names: list[str], asked: Mapping[str, Any]) -> None:
                 next_step="Use the column names as shown.",
                 column=unknown[0],
             )
+
+
+def _refuse_zeros(column: Column) -> None:
+    if any("\0" in text for text in column.categories):
+        raise TableProblem(
+            f"Column {column.name} holds zero characters, which are no text.",
+            next_step="Take them out, or save the table as CSV (UTF-8), and upload it again.",
+            column=column.name,
+        )
 
 
 def _check_schema(schema: Mapping[str, Any], types: Mapping[str, str]) -> None:

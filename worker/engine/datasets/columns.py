@@ -158,8 +158,7 @@ def _cast(stated: pa.Array) -> NDArray[np.float64] | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    doubtful = pc.or_(pc.starts_with(stated, "0"), pc.or_(pc.starts_with(stated, "-0"), pc.starts_with(stated, "+")))
-    few = stated.filter(doubtful)
+    few = stated.filter(pa.array(_doubtful(stated)))
     if not pc.all(pc.match_substring_regex(few, f"^(?:{PLAIN_NUMBER.pattern})$"), min_count=0).as_py():
         return None
     if pc.any(pc.starts_with(few, "+")).as_py():
@@ -173,6 +172,20 @@ def _cast(stated: pa.Array) -> NDArray[np.float64] | None:
     if len(present) != len(stated) - stated.null_count or not np.isfinite(present).all():
         return None
     return None if (np.abs(present) >= _EXACT).any() else numbers
+
+
+def _doubtful(stated: pa.Array) -> NDArray[np.bool_]:
+    """Bool, shape (n,): texts that begin with a plus or with a nought before anything but a point."""
+    _, offsets, data = stated.buffers()
+    if data is None or not data.size:
+        return np.zeros(len(stated), dtype=np.bool_)
+    starts = np.frombuffer(offsets, dtype=np.int32)[stated.offset : stated.offset + len(stated) + 1]
+    letters = np.frombuffer(data, dtype=np.uint8)
+    last = len(letters) - 1
+    first, second = letters[np.minimum(starts[:-1], last)], letters[np.minimum(starts[:-1] + 1, last)]
+    longer = np.diff(starts) > 1
+    nought = ((first == ord("0")) & (second != ord("."))) | ((first == ord("-")) & (second == ord("0")))
+    return np.asarray((first == ord("+")) | (longer & nought))
 
 
 def _entries(counts: Mapping[str, int]) -> list[dict[str, Any]]:

@@ -26,7 +26,11 @@ def count_repeats(table: Table, without: Collection[str] = ()) -> int:
     mixed = np.zeros(len(table), dtype=np.uint64)
     for column in compared:
         cells = column.filled_codes().astype(np.uint64) if column.numbers is None else _bits(column.numbers)
-        mixed = _mix(mixed ^ cells) + np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= cells
+        mixed *= np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(32)
     mixed.sort()
     return int(np.count_nonzero(mixed[1:] == mixed[:-1]))
 
@@ -34,9 +38,3 @@ def count_repeats(table: Table, without: Collection[str] = ()) -> int:
 def _bits(numbers: NDArray[np.float64]) -> NDArray[np.uint64]:
     """Bits of each number; 0 and -0 are one, and so are all missing."""
     return np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.uint64)
-
-
-def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

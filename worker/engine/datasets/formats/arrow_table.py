@@ -29,7 +29,7 @@ def raw_table(
             raise ValueError("a column of another length")
         cells, remark = _plain(whole)
         if remark:
-            notes.append({"column": name, "message": remark})
+            notes.append({"column": "".join(c if c.isprintable() else " " for c in name)[:200], "message": remark})
         if cells is not None:
             kept.append(name)
             columns.append(cells)
