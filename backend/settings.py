@@ -43,6 +43,9 @@ class Settings(BaseSettings):
     table_limit_columns: int = Field(2_000, description="Most columns of a table.")
     reader_memory_bytes: int = Field(3_000_000_000, description="Memory of the child process that reads an upload.")
     reader_seconds: float = Field(120, description="Time of the child process that reads an upload.")
+    reader_unpacked_bytes: int = Field(2_000_000_000, description="Most bytes that a packed upload may unpack to.")
+    reader_unpack_ratio: int = Field(200, description="Most times its size that a packed upload may grow, past 10 MB.")
+    reader_output_bytes: int = Field(4_000_000_000, description="Largest file that the reading child may write.")
     upload_days: int = Field(90, description="Days after which an upload expires.")
     run_limit: int = Field(20_000, description="Most runs of one audit.")
 

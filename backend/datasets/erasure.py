@@ -105,6 +105,9 @@ def _suppress(session: Session, recipe_ids: list[str], withheld_below: int) -> t
 
 def _wipe(recipe: Recipe) -> None:
     recipe.profile, recipe.reading, recipe.encoding, recipe.table_key = {}, {}, None, None
+    recipe.summary = recipe.summary and {
+        key: recipe.summary[key] for key in recipe.summary if key not in ("notes", "bounds")
+    }
     recipe.lease_until = recipe.worker = None
     if recipe.state == "counting":
         recipe.state, recipe.problem = "refused", None

@@ -21,6 +21,13 @@ class Column(BaseModel):
     values: list[dict[str, Any]] = Field(description="The most frequent values with their counts.")
     low: float | None
     high: float | None
+    missing_codes: list[dict[str, Any]] = Field(description="Texts that were taken as missing, with their counts.")
+    suspects: list[dict[str, Any]] = Field(description="Values that may stand for a missing cell; nothing was done.")
+    merges: list[dict[str, Any]] = Field(
+        description="Spellings that look alike, {into, count, spellings}; nothing was done."
+    )
+    offending: list[dict[str, Any]] = Field(description="Cells that keep it from being a number, {row, value}.")
+    as_number: str | None = Field(description="What reading it as a number would strip, if it could be one.")
 
 
 class DatasetLine(BaseModel):
@@ -46,9 +53,19 @@ class DatasetView(DatasetLine):
     test_file_name: str | None
     test_sha256: str | None
     columns: list[Column]
-    notes: list[dict[str, Any]]
+    notes: list[dict[str, Any]] = Field(
+        description="{message}, with the column and the field of the recipe it is about."
+    )
+    preview: list[list[str | None]] = Field(description="The first rows as they were understood; null where missing.")
+    repeats: int | None = Field(description="Rows that are equal to an earlier one, but for row numbers.")
+    encoding: list[dict[str, Any]] = Field(
+        description="How each feature is encoded: bounds or list, source, clamped, in_other."
+    )
     problem: dict[str, Any] | None
     recipe: dict[str, Any] | None
+    asked_recipe: dict[str, Any] | None = Field(
+        description="The part of the recipe that people asked for; the rest was found."
+    )
     roles: dict[str, Any] | None
     suggested_roles: dict[str, Any] | None
     summary: dict[str, Any] | None
@@ -125,18 +142,33 @@ class SampleAsked(BaseModel):
 
 
 class RecipeAsked(BaseModel):
-    """How to read the original; any subset, each given field replaces what was asked for it before."""
+    """How to read the original; any subset. Each given field replaces what was asked for it before, null takes it back."""
 
-    format: str | None = None
-    encoding: str | None = None
+    encoding: str | None = Field(None, description="utf-8, cp1252, utf-16 …")
     delimiter: str | None = None
-    quote: str | None = None
+    quote: str | None = Field(None, description="Empty where nothing encloses cells.")
+    decimal: str | None = Field(None, description=". or ,")
     header: bool | None = None
-    trim_spaces: bool | None = None
-    missing_codes: list[str] | None = None
+    header_rows: int | None = Field(None, ge=0, le=2)
+    skip_rows: int | None = Field(None, ge=0, description="Rows above the header that are no part of the table.")
+    footer_rows: int | None = Field(None, ge=0, description="Rows at the end that are no part of it.")
+    ragged_rows: str | None = Field(None, description="refuse, or leave out (counted)")
+    sheet: str | None = Field(None, description="Of a workbook.")
+    member: str | None = Field(None, description="Of a zip archive.")
+    trim_spaces: bool | None = Field(None, description="null: outer spaces go where that merges no two values")
+    missing_codes: list[str] | None = Field(None, description="Texts that are missing in every column.")
+    missing: dict[str, list[str]] | None = Field(None, description="Texts that are missing too, by column name.")
     types: dict[str, str] | None = Field(None, description="number or category, by column name")
     merges: dict[str, dict[str, str]] | None = Field(None, description="by column name: spelling to its replacement")
+    test_file_ends: dict[str, str] | None = Field(
+        None, description="by column name: an end to take off in the test file"
+    )
     labels: dict[str, Any] | None = Field(None, description="{columns: {name: label}, values: {name: {value: label}}}")
+    schema_: dict[str, Any] | None = Field(
+        None,
+        alias="schema",
+        description="by column name: {low, high} or {categories, other}, and source: public or read from the data",
+    )
 
 
 class TargetAsked(BaseModel):

@@ -25,7 +25,7 @@ from backend.queue import COUNT_GROUPS, READ_DATASET
 from backend.settings import Settings
 from backend.storage import Readable, Storage, WrittenFile
 from backend.tables import Dataset, Recipe, random_id
-from worker.engine.datasets.reading import check_reading
+from worker.engine.datasets.reading import SHOWN_WITH_A_READING, check_reading
 from worker.engine.datasets.roles import check_roles
 
 STATES = ("received", "profiled", "refused", "erased")
@@ -220,7 +220,7 @@ def get_dataset(session: Session, principal: Principal, dataset_id: str) -> dict
 
 
 def put_recipe(session: Session, principal: Principal, dataset_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Reads the original anew; each given field replaces what was asked for it before.
+    """Reads the original anew; each given field replaces what was asked for it before, null takes it back.
 
     Raises:
         InputProblem: a field that cannot be used.
@@ -240,11 +240,12 @@ def put_recipe(session: Session, principal: Principal, dataset_id: str, body: Ma
 
 def _asked_recipe(earlier: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     refuse_strange(body)
-    given = {key: value for key, value in body.items() if value is not None}
+    given = {key: value for key, value in body.items() if value is not None and key not in SHOWN_WITH_A_READING}
     errors = check_reading(given)
     if errors:
         raise InputProblem.of(errors)
-    return {**earlier, **given}
+    taken_back = {key for key, value in body.items() if value is None}
+    return {key: value for key, value in {**earlier, **given}.items() if key not in taken_back}
 
 
 def put_roles(session: Session, principal: Principal, dataset_id: str, body: Mapping[str, Any]) -> str:

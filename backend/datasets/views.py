@@ -14,6 +14,7 @@ from worker.engine.datasets.groups import group_label
 from worker.engine.datasets.role_set import suggest_roles
 
 SHOWN_OF_A_COLUMN = ("name", "label", "type", "missing", "distinct", "role", "reason", "values", "low", "high")
+PROPOSED_OF_A_COLUMN = ("missing_codes", "suspects", "merges", "offending")
 
 
 def line(row: Dataset, recipe: RecipeLine | None) -> dict[str, Any]:
@@ -42,9 +43,13 @@ def full(row: Dataset, recipe: Recipe | None) -> dict[str, Any]:
         "test_file_name": row.test_file_name,
         "test_sha256": row.test_sha256,
         "columns": columns(profile, recipe.roles if recipe else None),
-        "notes": profile.get("notes", []),
+        "notes": _notes(recipe),
+        "preview": profile.get("preview", []),
+        "repeats": profile.get("repeats"),
+        "encoding": ((recipe.encoding or {}) if recipe else {}).get("columns", []),
         "problem": row.problem or (recipe.problem if recipe else None),
         "recipe": recipe.reading if recipe else row.asked_recipe,
+        "asked_recipe": row.asked_recipe,
         "roles": recipe.roles if recipe else None,
         "suggested_roles": _suggested(row, profile),
         "summary": recipe.summary if recipe else None,
@@ -52,9 +57,21 @@ def full(row: Dataset, recipe: Recipe | None) -> dict[str, Any]:
     }
 
 
+def _notes(recipe: Recipe | None) -> list[dict[str, Any]]:
+    """What was noticed on reading, and on counting the groups."""
+    if recipe is None:
+        return []
+    return [*recipe.profile.get("notes", []), *(recipe.summary or {}).get("notes", [])]
+
+
 def columns(profile: Mapping[str, Any], roles: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """The columns with the roles given, or else with those guessed and why."""
-    shown = [{key: column.get(key) for key in SHOWN_OF_A_COLUMN} for column in profile.get("columns", [])]
+    shown = [
+        {key: column.get(key) for key in SHOWN_OF_A_COLUMN}
+        | {key: column.get(key, []) for key in PROPOSED_OF_A_COLUMN}
+        | {"as_number": column.get("as_number")}
+        for column in profile.get("columns", [])
+    ]
     if roles is not None:
         for column in shown:
             column["role"], column["reason"] = role_of(column["name"], roles), None

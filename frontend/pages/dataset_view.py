@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backend.people.service import Principal
-from frontend.pages import roles_form, words
+from frontend.pages import recipe_view, roles_form, words
 from worker.engine.results import EVERYONE
 
 Dataset = Mapping[str, Any]
@@ -36,7 +36,7 @@ def state_words(dataset: Dataset) -> str:
 def list_sentence(items: list[dict[str, Any]]) -> str:
     """What the list of datasets says at its top."""
     if not items:
-        return "No dataset yet. Drop a CSV file or choose a sample to begin."
+        return "No dataset yet. Drop a file or choose a sample to begin."
     ready = sum(item["state_words"] == "ready" for item in items)
     wait = sum(item["state_words"] == "needs roles" for item in items)
     parts = [f"{words.plural(len(items), 'dataset')}: {ready} ready for an audit"]
@@ -54,6 +54,7 @@ def context(
     errors: Mapping[str, str] | None = None,
     stray: list[str] | None = None,
     form_problem: Any = None,
+    recipe: recipe_view.Posted | None = None,
 ) -> dict[str, Any]:
     """Everything that the page and its parts need."""
     shown = {**dataset, "state_words": state_words(dataset), "problem": problem_of(dataset.get("problem"))}
@@ -63,7 +64,7 @@ def context(
     found: dict[str, Any] = {
         "dataset": shown,
         "sentence": sentence(dataset, groups),
-        "notes": dataset.get("notes") or [],
+        "notes": [{"column": None, "field": None, **note} for note in dataset.get("notes") or []],
         "groups": groups,
         "groups_sentence": groups_sentence(groups),
         "counting": dataset.get("recipe_state") == "counting",
@@ -76,6 +77,8 @@ def context(
         "form_problem": form_problem,
         "roles_sentence": _roles_sentence(dataset),
     }
+    if dataset["state"] in ("profiled", "refused"):
+        found |= recipe_view.context(dataset, recipe)
     if profile["columns"]:
         found |= roles_form.fields(profile, dataset.get("roles"), dataset.get("suggested_roles"), form)
     return found
@@ -141,10 +144,15 @@ def _group(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _favourable(dataset: Dataset) -> str:
     target = (dataset.get("roles") or {}).get("target") or {}
+    if not target:
+        return ""
+    labels = (dataset.get("recipe") or {}).get("labels") or {}
+    name = labels.get("columns", {}).get(target["column"], target["column"])
     if target.get("threshold") is not None:
-        return f"{target['column']} at or above {target['threshold']:g}"
+        return f"{name} at or above {target['threshold']:g}"
     value = target.get("favourable") or target.get("one_vs_rest")
-    return f"{target['column']} is {value}" if value is not None else ""
+    shown = labels.get("values", {}).get(target["column"], {}).get(value, value)
+    return f"{name} is {shown}" if value is not None else ""
 
 
 def _roles_sentence(dataset: Dataset) -> str:

@@ -15,11 +15,14 @@ from backend.edge import Asker, database_of, settings_of, storage_of, transactio
 from backend.errors import Conflict, InputProblem, TooLarge
 from backend.people.service import Principal, require
 from backend.progress.service import newest_id
-from frontend.pages import dataset_view, roles_form
+from frontend.pages import dataset_view, recipe_form, recipe_view, roles_form, words
 from frontend.pages.rendering import page, part, stream_of
+from worker.engine.catalogue import FORMATS
 
 router = APIRouter(include_in_schema=False)
 
+ACCEPTED = ".csv,.tsv,.tab,.txt,.data,.dat,.gz,.zip,.xlsx,.parquet,.arrow,.feather,text/csv"
+"""What a browser offers first; any other file is taken all the same and known by its content."""
 SAMPLE_SECONDS = 10.0
 MOST_FIELDS = 5000
 """Fields of the form of roles: two a column, and the combinations."""
@@ -77,6 +80,8 @@ def _new_page(request: Request, principal: Principal, problem: Any = None, name:
         status=problem.status if problem else 200,
         samples=sample_lines(),
         limit=settings.upload_limit_bytes,
+        kinds=words.listed([kind.title for kind in (*FORMATS[-1:], *FORMATS[:-1])], "or"),
+        accepted=ACCEPTED,
         days=settings.upload_days,
         values={"name": name},
         errors=errors,
@@ -210,6 +215,29 @@ def _roles(request: Request, principal: Principal, dataset_id: str, form: FormDa
         more = {"form": form, "errors": twice | errors, "stray": stray, "form_problem": problem}
         return _dataset_page(request, principal, _context(request, principal, dataset_id, **more), problem.status)
     return RedirectResponse(f"/datasets/{dataset_id}#groups", 303)
+
+
+@router.post("/datasets/{dataset_id}/recipe")
+async def recipe(request: Request, principal: Asker, dataset_id: str) -> Response:
+    """Reads the original anew, as the form asks; what cannot be used comes back at its field."""
+    require(principal, "run")
+    async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
+        return await run_in_threadpool(_recipe, request, principal, dataset_id, form)
+
+
+def _recipe(request: Request, principal: Principal, dataset_id: str, form: FormData) -> Response:
+    with transaction(request) as session:
+        found = service.get_dataset(session, principal, dataset_id)
+    try:
+        with transaction(request) as session:
+            service.put_recipe(session, principal, dataset_id, recipe_form.body_of(form, found))
+    except (InputProblem, Conflict) as problem:
+        errors, stray = recipe_form.field_errors(problem.errors, found)
+        posted = recipe_view.Posted(form, errors, stray, problem)
+        return _dataset_page(
+            request, principal, _context(request, principal, dataset_id, recipe=posted), problem.status
+        )
+    return RedirectResponse(f"/datasets/{dataset_id}", 303)
 
 
 @router.post("/datasets/{dataset_id}/erase")

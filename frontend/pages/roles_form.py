@@ -24,6 +24,7 @@ ROLE_CHOICES = (
 )
 MOST_CLASSES_SHOWN = 50
 MOST_PAIRS = 10
+MOST_TRIPLES = 4
 
 Form = Mapping[str, Any]
 Profile = Mapping[str, Any]
@@ -261,13 +262,16 @@ def _cut_fields(columns: list[dict[str, Any]], chosen: Mapping[str, Any], form: 
 
 
 def _pair_fields(columns: list[dict[str, Any]], chosen: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Combinations that can be ticked: all pairs of protected columns, and whatever was asked for already."""
+    """Combinations that can be ticked: pairs and triples of protected columns, and whatever was asked for already."""
     protected = [at for at, column in enumerate(columns) if column["role"] in ("protected", "both")]
     wanted = [frozenset(names) for names in chosen.get("intersections") or ()]
     position = {column["name"]: at for at, column in enumerate(columns)}
     offered: list[tuple[int, ...]] = [*list(combinations(protected, 2))[:MOST_PAIRS]]
+    offered += list(combinations(protected, 3))[:MOST_TRIPLES]
     offered += [
-        tuple(position[name] for name in names) for names in chosen.get("intersections") or () if len(names) > 2
+        asked
+        for names in chosen.get("intersections") or ()
+        if (asked := tuple(sorted(position[name] for name in names))) not in offered
     ]
     found = []
     for pair in offered:

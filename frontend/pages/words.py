@@ -114,6 +114,13 @@ def shorten(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def shown(text: str) -> str:
+    """A value as a reader can tell it from others: in quotes where it begins or ends with a space, with a word if empty."""
+    if text == "":
+        return "(empty)"
+    return f"“{text}”" if text != text.strip() else text
+
+
 def slug(text: Any) -> str:
     """A name as an id of an element."""
     return re.sub(r"[^A-Za-z0-9]+", "-", str(text)).strip("-").lower() or "x"
@@ -156,6 +163,7 @@ FILTERS = {
     "moment": moment,
     "day": day,
     "shorten": shorten,
+    "shown": shown,
     "slug": slug,
     "ticks": ticks,
 }

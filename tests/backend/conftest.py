@@ -19,7 +19,6 @@ from backend.storage import Storage
 from backend.tables import Person, Team
 from tests.backend.samples import CSV, ROLES
 from tests.conftest import RecordingQueue
-from worker import reader
 from worker.tasks import count_groups, read_dataset
 from worker.tasks.context import Context
 
@@ -81,11 +80,8 @@ def context(settings: Settings, database: Database) -> Context:
 
 
 @pytest.fixture
-def work(context: Context, queue: RecordingQueue, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Does the light jobs that were asked for so far; tables are read in this process, for speed."""
-    monkeypatch.setattr(reader, "_limit", lambda limits: None)
-    monkeypatch.setattr(reader, "_end_with_parent", lambda: None)
-    monkeypatch.setattr(reader, "_run", lambda request, seconds: reader.main([str(request)]))
+def work(context: Context, queue: RecordingQueue) -> Callable[[], None]:
+    """Does the light jobs that were asked for so far; tables are read in the warm child."""
 
     def work() -> None:
         while queue.sent:

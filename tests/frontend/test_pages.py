@@ -412,6 +412,8 @@ def test_a_refused_upload_is_told_at_its_field_and_its_place() -> None:
         "dataset_new",
         samples=[{"key": "adult", "title": "Adult", "help": "People, `sex` and more."}],
         limit=6e8,
+        kinds="CSV or XLSX",
+        accepted=".csv",
         days=90,
         values={"name": HOSTILE},
         errors={"file": "The file is empty."},

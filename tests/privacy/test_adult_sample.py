@@ -60,8 +60,9 @@ def adult(tmp_path_factory: pytest.TempPathFactory) -> Sample:
     assert roles is not None, errors
     parts = assign_parts(table, roles, AUDIT)
     keys = [group_key(group.attributes) for group in group_members(table, roles)]
-    data = encode(table, roles, parts, make_encoding(table, roles, parts), keys)
-    return Sample(data, summary(data, table, roles))
+    encoding = make_encoding(table, roles, parts)
+    data = encode(table, roles, parts, encoding, keys)
+    return Sample(data, summary(data, table, roles, encoding))
 
 
 def _question(adult: Sample, epsilons: list[float], seeds: int) -> Question:

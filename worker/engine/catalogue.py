@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from worker.engine.datasets.formats.arrow import ARROW
 from worker.engine.datasets.formats.base import Format
 from worker.engine.datasets.formats.csv import CSV
+from worker.engine.datasets.formats.gzip import GZIP
+from worker.engine.datasets.formats.parquet import PARQUET
+from worker.engine.datasets.formats.xlsx import XLSX
+from worker.engine.datasets.formats.zip import ZIP
 from worker.engine.methods.base import Method
 from worker.engine.methods.direction_error import DIRECTION_ERROR
 from worker.engine.methods.dp_sgd import DP_SGD
@@ -61,4 +66,12 @@ METRICS: tuple[Metric, ...] = (
     FALSE_POSITIVE_RATE,
 )
 
-FORMATS: tuple[Format, ...] = (CSV,)
+FORMATS: tuple[Format, ...] = (
+    PARQUET,
+    ARROW,
+    GZIP,
+    XLSX,
+    ZIP,
+    CSV,
+)
+"""In the order in which they are asked; CSV recognises whatever is left."""

@@ -64,15 +64,17 @@ def count(stored: bytes, recipe: Recipe, settings: Settings) -> Counted:
         TableProblem: the table cannot be used with these roles.
     """
     from worker.engine.datasets import encode, groups, split, table
+    from worker.engine.datasets.repeats_target import repeats_target
     from worker.engine.datasets.roles import Roles
 
     rows, roles = table.from_bytes(stored), Roles.from_json(recipe.roles or {})
     parts = split.assign_parts(rows, roles, recipe.dataset_id)
     thresholds = groups.Thresholds(settings.withheld_below, settings.estimable_rows, settings.estimable_per_label)
     found = groups.count_groups(rows, roles, parts, recipe.reading, thresholds)
-    encoding = encode.make_encoding(rows, roles, parts)
+    encoding = encode.make_encoding(rows, roles, parts, recipe.reading.get("schema"))
     data = encode.encode(rows, roles, parts, encoding, [group.key for group in found])
-    return Counted(found, recipe.roles or {}, encoding, encode.summary(data, rows, roles))
+    summary = encode.summary(data, rows, roles, encoding) | {"notes": repeats_target(rows, roles)}
+    return Counted(found, recipe.roles or {}, encoding, summary)
 
 
 def _save(context: Context, held: Claim, counted: Counted) -> None:

@@ -13,7 +13,7 @@ async function ask(form) {
 }
 
 document.addEventListener("input", (event) => {
-  const form = event.target.closest?.("form[data-roles]");
+  const form = event.target.closest?.("form[data-roles], form[data-recipe]");
   if (form) form.dataset.edited = "";
 });
 

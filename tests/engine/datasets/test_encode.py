@@ -133,7 +133,7 @@ def test_persons_are_numbered_by_their_first_row_so_that_others_do_not_matter():
     keep = np.array([name != "p0" for name in who])
     fewer = encode(table.take(keep), roles, parts[keep], encoding, [])
     assert np.array_equal(fewer.unit_ids, data.unit_ids[keep])
-    assert summary(data, table, roles)["unit"] == "person"
+    assert summary(data, table, roles, encoding)["unit"] == "person"
 
 
 def test_a_table_survives_its_bytes():

@@ -80,6 +80,7 @@ def claim(
             "the runs of this audit: their noise is seeded, so that the audit can be repeated; none may be released",
             "the labels and protected values of the evaluation rows, which are used in clear",
         ],
+        "encoding": _encoding(summary),
         "open_items": _open_items(summary),
         "residual_risk": "Gaussian noise in floating point is not exactly differentially private (theoretical).",
     }
@@ -149,8 +150,15 @@ def _three_epsilons(
     }
 
 
+def _encoding(summary: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Whose bounds and category lists are public by declaration, and whose were read from the data (CLAIM.md item 10)."""
+    bounds = summary.get("bounds", {})
+    return {key: list(bounds.get(key, [])) for key in ("public", "read_from_data")}
+
+
 def _open_items(summary: Mapping[str, Any]) -> list[str]:
-    items = ["bounds read from the data, not accounted for"]
+    read = summary.get("bounds", {}).get("read_from_data")
+    items = ["bounds read from the data, not accounted for"] if read or read is None else []
     if summary["unit"] == "row":
         items.append("row level only: if a person has several rows, no claim per person is made")
     return items

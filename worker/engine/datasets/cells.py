@@ -1,24 +1,42 @@
-"""From the cells of one column as text to a typed column. Works on the different texts only, so it stays quick."""
+"""What a single cell says: a plain number, a number in another notation, or one of the texts that stand for nothing."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from worker.engine.datasets.table import MISSING, Column
-from worker.engine.errors import TableProblem
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from dataclasses import dataclass
 
 PLAIN_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """Digits with an optional decimal point and exponent. ``007`` is not one: its zeros would be lost."""
 
+# fmt: off
+SUSPECTED_CODES = frozenset([
+    "na", "n/a", "n.a.", "null", "none", "nan", "nil", "-", "--", "---", ".", "..", "...", "?", "??", "*", "#",
+    "#n/a", "#n/d", "#null!", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "unknown", "unk", "missing",
+    "not available", "not applicable", "not stated", "undefined", "blank", "(blank)", "(empty)", "unbekannt", "k.a.",
+    "keine angabe", "inconnu", "desconocido", "sconosciuto", "onbekend", "refused", "don't know",
+])
+# fmt: on
+"""Texts that often stand for a missing cell, in small letters. They are proposed, and only taken where a number was meant."""
+
+SUSPECTED_NUMBERS = frozenset([-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0, 999999.0])
+"""Numbers that often stand for a missing cell where they lie apart from all others. They are only ever proposed."""
+
 _EXACT = 2**53
+_CURRENCY = r"[$€£¥₹₽₩₺₴₪฿]|USD|EUR|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|HUF|CAD|AUD|BRL|ZAR|kr|zł|Fr\.?"
+_UNIT = re.compile(
+    rf"(?P<sign>[+\-\u2212])?\s*(?P<before>{_CURRENCY})?\s*(?P<number>[^\s%]?[^%]*?)\s*(?P<after>{_CURRENCY}|%)?"
+)
+_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?P<mark>[,.'\u2019 \u00a0\u202f])[0-9]{3}(?:(?P=mark)[0-9]{3})*")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it was written: ``thousands`` is the mark between groups of digits, ``unit`` what stood beside it."""
+
+    value: float
+    thousands: str = ""
+    unit: str = ""
 
 
 def plain_number(text: str) -> float | None:
@@ -34,61 +52,43 @@ def plain_number(text: str) -> float | None:
     return value
 
 
-def make_column(
-    name: str,
-    codes: NDArray[np.int32],
-    texts: Sequence[str | None],
-    *,
-    trim: bool,
-    missing_codes: frozenset[str],
-    merges: Mapping[str, str],
-    asked_kind: str | None,
-) -> tuple[Column, str | None]:
-    """A typed column, and the first text that is no plain number if that is why it is a category.
-
-    Args:
-        codes: int32, shape (n,), positions in ``texts``, -1 for an empty cell.
-        texts: the different texts of the column.
-        asked_kind: ``number``, ``category`` or None to infer.
-
-    Raises TableProblem if a number was asked for and a cell is none.
-    """
-    cleaned = [_clean(text, trim, missing_codes, merges) for text in texts]
-    numbers = {text: plain_number(text) for text in cleaned if text is not None}
-    offending = next((text for text, value in numbers.items() if value is None), None)
-    if asked_kind == "number" and offending is not None:
-        raise _not_a_number(name, codes, cleaned, numbers)
-    if asked_kind != "category" and offending is None and numbers:
-        lookup = np.array([math.nan if text is None else numbers[text] for text in cleaned] + [math.nan])
-        return Column(name, "number", numbers=lookup[codes]), None
-    return _category(name, codes, cleaned), offending if asked_kind is None else None
-
-
-def _clean(text: str | None, trim: bool, missing_codes: frozenset[str], merges: Mapping[str, str]) -> str | None:
-    if text is None:
-        text = ""
-    if text.strip(" \t") in missing_codes:
+def parse_number(text: str, decimal: str) -> Number | None:
+    """The number that ``text`` writes with this decimal sign, with thousands marks, a currency or a percent sign at most."""
+    text = text.strip()
+    if not text or len(text) > 60 or not any(letter.isdigit() for letter in text):
         return None
-    if trim:
-        text = text.strip(" \t")
-    return merges.get(text, text)
+    plain = plain_number(_with_point(text, decimal)) if text.isascii() else None
+    if plain is not None:
+        return Number(plain)
+    found = _UNIT.fullmatch(text)
+    if found is None or (found["before"] and found["after"]):
+        return None
+    unit, digits = found["before"] or found["after"] or "", found["number"]
+    if found["sign"] and digits.startswith(("+", "-")):
+        return None
+    mark, digits = _without_thousands(digits, decimal)
+    value = plain_number(_with_point(digits, decimal))
+    if value is None or not (unit or mark or found["sign"]):
+        return None
+    return Number(-value if found["sign"] in ("-", "\u2212") else value, mark, unit)
 
 
-def _category(name: str, codes: NDArray[np.int32], cleaned: Sequence[str | None]) -> Column:
-    categories = tuple(sorted({text for text in cleaned if text is not None}))
-    position = {text: place for place, text in enumerate(categories)}
-    lookup = np.array([MISSING if text is None else position[text] for text in cleaned] + [MISSING], dtype=np.int32)
-    return Column(name, "category", codes=lookup[codes], categories=categories)
+def _with_point(text: str, decimal: str) -> str:
+    if decimal == ".":
+        return text
+    return "" if "." in text else text.replace(decimal, ".", 1)
 
 
-def _not_a_number(
-    name: str, codes: NDArray[np.int32], cleaned: Sequence[str | None], numbers: Mapping[str, float | None]
-) -> TableProblem:
-    bad = np.array([text is not None and numbers[text] is None for text in cleaned] + [False])[codes]
-    row = int(np.argmax(bad)) + 1
-    return TableProblem(
-        f"Column {name} was asked to hold numbers, but {int(bad.sum())} cells are none, the first in row {row}.",
-        next_step="Read it as a category, or add those cells to the missing codes.",
-        row=row,
-        column=name,
-    )
+def _without_thousands(digits: str, decimal: str) -> tuple[str, str]:
+    """The mark between groups of three digits, and the digits without it; no mark where there is none."""
+    sign = digits[:1] if digits[:1] in "+-" else ""
+    whole, point, rest = digits[len(sign) :].partition(decimal)
+    found = _THOUSANDS.fullmatch(whole)
+    if found is None or found["mark"] == decimal:
+        return "", digits
+    return found["mark"], sign + whole.replace(found["mark"], "") + point + rest
+
+
+def is_suspected_code(text: str) -> bool:
+    """Whether a text often stands for a missing cell."""
+    return text.strip().casefold() in SUSPECTED_CODES

@@ -4,8 +4,9 @@ Numbers go to [-1, 1] by their bounds and are clamped; a missing number is the m
 A number that is never negative, has more than ten different values and reaches ten (and ten times the median of those above its
 lowest) is heavy-tailed (capital gains, payments) and goes through log(1 + x - low) first. A category becomes one column a value.
 
-Bounds and lists are taken from the training part here ("read from the data"): they are not accounted for, and the claim
-says so. A value that the list lacks sets ``other`` where there is one, else no column.
+Bounds and lists that the recipe declares are taken as they are, each "public" or "read from the data" as declared. All others are
+taken from the training part ("read from the data"): they are not accounted for, and the claim says so. A value outside its
+bounds is clamped; one that the list lacks sets ``other`` where there is one, else no column. Both are counted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from worker.engine.datasets.groups import group_members, protected_values
 from worker.engine.datasets.labels import label_rows
+from worker.engine.datasets.reading import PUBLIC, READ_FROM_DATA
 from worker.engine.datasets.role_set import Roles
 from worker.engine.datasets.table import Column, Table
 from worker.engine.results import EVERYONE, PARTS, EncodedData, GroupRows
@@ -27,14 +29,47 @@ if TYPE_CHECKING:
 MOST_CATEGORIES = 50
 _TAIL = 10.0
 _TRAIN = PARTS.index("train")
-READ_FROM_DATA = "read from the data"
 Entry = Mapping[str, Any]
 
 
-def make_encoding(table: Table, roles: Roles, parts: NDArray[np.int8]) -> dict[str, Any]:
-    """Bounds and category lists of every feature, from the rows of the training part: the recipe's encoding as JSON."""
-    train = table.take(parts == _TRAIN)
-    return {"columns": [_entry(train.column(name)) for name in roles.features]}
+def make_encoding(
+    table: Table, roles: Roles, parts: NDArray[np.int8], declared: Mapping[str, Entry] | None = None
+) -> dict[str, Any]:
+    """Bounds and category lists of every feature: the recipe's encoding as JSON.
+
+    ``declared`` gives some of them by column name (``low high transform`` or ``categories other``, and ``source``); the rest
+    comes from the rows of the training part. ``clamped`` and ``in_other`` count the cells outside, over all parts.
+    """
+    train, kept = table.take(parts == _TRAIN), table.take(parts >= 0)
+    columns = []
+    for name in roles.features:
+        entry = _declare(_entry(train.column(name)), (declared or {}).get(name, {}))
+        columns.append(entry | _outside(kept.column(name), entry))
+    return {"columns": columns}
+
+
+def _declare(entry: dict[str, Any], declared: Entry) -> dict[str, Any]:
+    """An entry with what is declared in place of what was read. A public one has an indicator whatever the data hold."""
+    given: dict[str, Any] = {}
+    if entry["kind"] == "number" and declared.get("low") is not None:
+        given = {"low": float(declared["low"]), "high": float(declared["high"])}
+        given["transform"] = declared.get("transform", "linear")
+    elif entry["kind"] == "category" and declared.get("categories") is not None:
+        given = {"categories": list(declared["categories"]), "other": bool(declared.get("other", True))}
+    if not given:
+        return entry
+    source = declared.get("source", READ_FROM_DATA)
+    return entry | given | {"source": source, "indicator": entry["indicator"] or source == PUBLIC}
+
+
+def _outside(column: Column, entry: Entry) -> dict[str, int]:
+    """How many cells lie outside the bounds, or outside the list."""
+    if column.numbers is not None:
+        outside = (column.numbers < entry["low"]) | (column.numbers > entry["high"])
+        return {"clamped": int(outside.sum()), "in_other": 0}
+    known = {*entry["categories"]}
+    unknown = [place for place, text in enumerate(column.categories) if text not in known]
+    return {"clamped": 0, "in_other": int(np.isin(column.filled_codes(), unknown).sum())}
 
 
 def _entry(column: Column) -> dict[str, Any]:
@@ -192,12 +227,17 @@ def _groups(table: Table, roles: Roles, group_keys: Sequence[str]) -> tuple[Grou
     return tuple(GroupRows(key, members[key]) for key in ordered)
 
 
-def summary(data: EncodedData, table: Table, roles: Roles) -> dict[str, Any]:
+def summary(data: EncodedData, table: Table, roles: Roles, encoding: Mapping[str, Any]) -> dict[str, Any]:
     """What an audit needs to know of a recipe before it starts: units, rows per part, features, classes, base rate."""
     train = data.parts == _TRAIN
     names = label_rows(table, roles.target).names
     rows = {part: int((data.parts == place).sum()) for place, part in enumerate(PARTS)}
+    entries = encoding["columns"]
     return {
+        "bounds": {
+            "public": [entry["column"] for entry in entries if entry["source"] == PUBLIC],
+            "read_from_data": [entry["column"] for entry in entries if entry["source"] != PUBLIC],
+        },
         "units": len(np.unique(data.unit_ids[train])),
         "unit": "row" if roles.person_id is None else "person",
         **rows,

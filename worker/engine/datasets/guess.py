@@ -120,7 +120,8 @@ def _identifier(column: Mapping[str, Any], found: frozenset[str], rows: int) -> 
             return "ignored", "It numbers the rows: it says who, not what they are like."
         if distinct < rows and rows >= _FEWEST_ROWS and column["type_is_whole_or_text"]:
             return "person id", "It looks like a number of persons who have several rows each."
-    if all_differ and column["type"] == "number" and column["whole"] and _counts_up(column, rows):
+    numbered = all_differ and column["type"] == "number" and column["whole"] and not found & PROTECTED_WORDS
+    if numbered and _counts_up(column, rows):
         return "ignored", "Each row has its own whole number: it says who, not what they are like."
     return None
 

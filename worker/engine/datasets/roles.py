@@ -24,6 +24,7 @@ __all__ = ["MOST_CLASSES", "MOST_GROUPS", "NOT_STATED", "Roles", "Target", "chec
 
 _KNOWN = ("target", "protected", "features", "ignored", "person_id", "weight", "cuts", "intersections")
 _MOST_COMBINED = 3
+LONGEST_GROUP_NAME = 200
 
 
 def check_roles(body: Mapping[str, Any], profile: Mapping[str, Any]) -> tuple[Roles | None, tuple[FieldError, ...]]:
@@ -223,7 +224,11 @@ class _Check:
         sizes: dict[str, int] = {}
         for place, name in enumerate(protected):
             column = self.columns[name]
-            if column["distinct"] + (column["missing"] > 0) < 2:
+            if column.get("longest", 0) > LONGEST_GROUP_NAME:
+                self.wrong(
+                    f"protected[{place}]", f"{name} has values of {column['longest']:,} characters, too long for names."
+                )
+            elif column["distinct"] + (column["missing"] > 0) < 2:
                 self.wrong(f"protected[{place}]", f"{name} has only one group. Choose a column with several values.")
             elif (
                 name not in cuts and f"cuts.{name}" not in {error.field for error in self.errors} and needs_cuts(column)

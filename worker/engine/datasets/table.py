@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -107,8 +107,8 @@ class Table:
         return Table(self.row_ids[rows], columns, self.from_test_file[rows])
 
 
-def to_bytes(table: Table) -> bytes:
-    """The table as a Parquet file (zstd). Columns go by position, their names and categories by metadata."""
+def write_table(table: Table, target: str | IO[bytes]) -> None:
+    """The table as a Parquet file. Columns go by position, their names and categories by metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -117,8 +117,13 @@ def to_bytes(table: Table) -> bytes:
     names = ["row_id", "from_test_file", *(f"c{i}" for i in range(len(table.columns)))]
     about = [{"name": c.name, "kind": c.kind, "categories": c.categories} for c in table.columns]
     stored = pa.table(arrays, names=names).replace_schema_metadata({"columns": json.dumps(about)})
+    pq.write_table(stored, target, compression="zstd", write_statistics=False)
+
+
+def to_bytes(table: Table) -> bytes:
+    """As ``write_table``, in memory."""
     sink = io.BytesIO()
-    pq.write_table(stored, sink, compression="zstd")
+    write_table(table, sink)
     return sink.getvalue()
 
 
