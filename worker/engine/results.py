@@ -19,6 +19,19 @@ PARTS: tuple[str, ...] = ("train", "validation", "test")
 EVERYONE = "everyone"
 """Key of the group that holds all rows."""
 
+PRIMARY = "accuracy"
+"""Key of the metric that marks, tuning and planning rest on, fixed before anything trains."""
+
+LEVEL, REST = "level:", "rest:"
+"""What stands before a metric's key in ``MeasurementRow.quantity`` where it is not the difference of a group but its own
+level (baseline: the baseline's), or the difference of the group less that of everyone else."""
+
+
+def attribute_set(attributes: Mapping[str, str]) -> str:
+    """What makes a group, in words: ``sex``, or ``sex x race``; groups of one set do not overlap."""
+    return " × ".join(attributes)
+
+
 RunState = Literal["finished", "diverged"]
 Tag = Literal["inside", "audit-only"]
 
@@ -207,7 +220,11 @@ class StackResult:
 
 @dataclass(frozen=True)
 class MeasurementRow:
-    """Row-level sums over the units of a group, see ``backend.tables.Measurement``; label None means all labels."""
+    """Row-level sums over the units of a group, see ``backend.tables.Measurement``; label None means all labels.
+
+    ``quantity`` is a metric's key, or one with ``LEVEL`` or ``REST`` before it. With ``REST`` and no epsilon the differences
+    are means over all epsilons of the method. ``reason`` is a code of ``engine.metrics.reasons``.
+    """
 
     method: str
     epsilon: float | None
@@ -227,6 +244,61 @@ class MeasurementRow:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """Test counts and sums of all runs of an audit as arrays: r runs, g groups, l true labels, l predicted labels.
+
+    Attributes:
+        n: int64, shape (r, g, l), rows.
+        predicted: int64, shape (r, g, l, l), rows by predicted class.
+        loss, squared_error: float64, shape (r, g, l), sums.
+        present: bool, shape (r,), whether the run has statistics at all.
+    """
+
+    n: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    loss: NDArray[np.float64]
+    squared_error: NDArray[np.float64]
+    present: NDArray[np.bool_]
+
+    @property
+    def classes(self) -> int:
+        return int(self.n.shape[2])
+
+
+@dataclass(frozen=True)
+class RunValue:
+    """A metric of one run and group that counts cannot give, made from the logits; ``reason`` is a code."""
+
+    run: str
+    group: str
+    part: str
+    metric: str
+    value: float | None
+    rows: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class FloorRow:
+    """What a max-min gap and an excess gap would be if all groups were equal, by permuting whole units over groups.
+
+    ``by`` names the attributes that make the groups; ``gap`` and ``excess`` are means over ``draws`` permutations,
+    the ``*_upper`` their 95th percentiles. Undefined numbers are None and ``reason`` is a code.
+    """
+
+    method: str
+    epsilon: float | None
+    metric: str
+    by: str
+    gap: float | None
+    gap_upper: float | None
+    excess: float | None
+    excess_upper: float | None
+    draws: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """A run as the facts layer sees it: where it stands and its test statistics."""
 
@@ -241,7 +313,7 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """A group as the facts layer sees it. ``n`` counts test rows."""
+    """A group as the facts layer sees it. ``n`` counts test rows, ``units`` their persons where rows belong to persons."""
 
     key: str
     label: str
@@ -249,15 +321,24 @@ class GroupFacts:
     n: int
     estimable: bool
     reason: str | None
+    units: int | None = None
 
 
 @dataclass(frozen=True)
 class AuditFacts:
-    """All that the numbers of one audit are made from, as read from the database."""
+    """All that the numbers of one audit are made from, as read from the database.
+
+    ``counts`` holds the runs' statistics as arrays, in the order of ``runs`` and ``groups``; where it is None they are
+    made from ``runs[*].statistics``. ``values`` holds by metric what counts cannot give, float64 of shape (runs, groups),
+    NaN where undefined.
+    """
 
     groups: tuple[GroupFacts, ...]
     runs: tuple[RunFacts, ...]
     measurements: tuple[MeasurementRow, ...] = ()
+    counts: Counts | None = None
+    values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    floors: tuple[FloorRow, ...] = ()
     seeds_planned: int = 0
     withheld_below: int = 10
     estimable_rows: int = 30
@@ -270,7 +351,9 @@ class CostRow:
 
     Rates are shares (0..1); ``cost`` = baseline - value for metrics where higher is better, value - baseline for
     losses, and for metrics without direction (selection rate) a *change*, value - baseline.
-    ``marked`` and ``survives_tuning`` are None until an audit has a tuning grid and a planned family of marks.
+    ``fresh_low`` and ``fresh_high`` are the prediction interval of ``value`` for one more run with these settings.
+    ``marked`` says whether this group pays more than the rest (see ``engine.facts.marks``), None where it cannot be said.
+    ``survives_tuning`` is None until an audit has a tuning grid. ``reason_code`` is the first reason in one word.
     """
 
     method: str
@@ -290,6 +373,9 @@ class CostRow:
     survives_tuning: str | None = None
     tag: Tag = "audit-only"
     reason: str | None = None
+    reason_code: str | None = None
+    fresh_low: float | None = None
+    fresh_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -313,3 +399,118 @@ class Forecast:
     seconds: float
     memory_bytes: int
     detectable: tuple[tuple[str, float | None, str | None], ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class MarkRow:
+    """Whether one method costs one group more than all other rows, on the primary metric averaged over epsilons.
+
+    ``difference`` is the group's cost less that of everyone else; ``p`` is one-sided, ``p_adjusted`` by Holm over
+    ``family`` comparisons, fixed when the audit was planned. Undefined numbers are None and ``reason`` says why.
+    """
+
+    method: str
+    group: str
+    group_label: str
+    n: int
+    metric: str
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    p_adjusted: float | None
+    marked: bool | None
+    family: int
+    seeds: int
+    tag: Tag = "audit-only"
+    reason: str | None = None
+    reason_code: str | None = None
+
+
+@dataclass(frozen=True)
+class GapRow:
+    """The spread of a metric over the groups of one set of attributes (``by``), which do not overlap.
+
+    ``gap`` is the highest less the lowest group's seed mean (the gap of means), ``ratio`` the lowest over the highest,
+    ``excess`` = gap - baseline_gap. ``signed`` is the private difference of the pair that set the *baseline's* gap: where it
+    is negative the order has turned. ``cost_gap`` is the largest less the smallest cost, ``xi`` the largest distance of a
+    group's cost from everyone's. ``low`` and ``high`` hold ``excess``; ``floor`` is the gap, ``excess_floor`` the excess, if
+    all groups were equal. Only groups that can be judged set a gap; ``left_out`` counts the others.
+    """
+
+    method: str
+    epsilon_asked: float | None
+    epsilon_spent: float | None
+    metric: str
+    by: str
+    groups: int
+    left_out: int
+    highest: str | None = None
+    lowest: str | None = None
+    gap: float | None = None
+    gap_low: float | None = None
+    gap_high: float | None = None
+    baseline_gap: float | None = None
+    excess: float | None = None
+    low: float | None = None
+    high: float | None = None
+    signed: float | None = None
+    ratio: float | None = None
+    cost_gap: float | None = None
+    xi: float | None = None
+    floor: float | None = None
+    floor_upper: float | None = None
+    excess_floor: float | None = None
+    excess_floor_upper: float | None = None
+    seeds: int = 0
+    tag: Tag = "audit-only"
+    reason: str | None = None
+    reason_code: str | None = None
+
+
+@dataclass(frozen=True)
+class DisparityRow:
+    """One group's metric against a reference group's, or the best group's, of the same method and epsilon."""
+
+    method: str
+    epsilon_asked: float | None
+    epsilon_spent: float | None
+    metric: str
+    group: str
+    group_label: str
+    n: int
+    reference: str | None
+    value: float | None
+    reference_value: float | None
+    difference: float | None
+    ratio: float | None
+    tag: Tag = "audit-only"
+    reason: str | None = None
+    reason_code: str | None = None
+
+
+@dataclass(frozen=True)
+class CandidateRow:
+    """One point of the trade-off: method and epsilon with what it costs. ``pareto``: no other point is as good in the
+    overall metric, the worst group's cost, the excess gap and epsilon, and better in one.
+
+    ``worst_upper`` is the largest one-sided upper limit of any group's cost, at 0.95 after Bonferroni over methods.
+    ``passes`` says whether all groups that the question is about stay within the limit; None where nothing can be said.
+    """
+
+    method: str
+    epsilon_asked: float
+    epsilon_spent: float | None
+    metric: str
+    overall: float | None
+    worst_cost: float | None
+    worst_upper: float | None
+    worst_group: str | None
+    excess: float | None
+    excess_by: str | None
+    pareto: bool | None
+    passes: bool | None
+    groups: int
+    tag: Tag = "audit-only"
+    reason: str | None = None
+    reason_code: str | None = None
