@@ -17,9 +17,10 @@ from worker.engine.facts.costs import cost_rows
 from worker.engine.facts.disparities import BEST, disparity_rows
 from worker.engine.facts.gaps import ODDS, ODDS_METRICS, equalized_odds, gap_rows
 from worker.engine.facts.marks import mark_rows
+from worker.engine.facts.rows import GapRow
 from worker.engine.facts.tradeoff import tradeoff
 from worker.engine.metrics.base import Metric
-from worker.engine.results import AuditFacts, GapRow
+from worker.engine.results import AuditFacts
 
 LARGEST_COST = {"points": 100.0, "nats": 50.0}
 

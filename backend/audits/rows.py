@@ -17,21 +17,17 @@ from worker.engine.datasets.groups import group_label
 from worker.engine.facts.costs import Interval, cost_rows
 from worker.engine.facts.headline import headline
 from worker.engine.facts.marks import marked
+from worker.engine.facts.rows import CandidateRow, DisparityRow, GapRow, MarkRow
 from worker.engine.metrics.base import Metric
 from worker.engine.results import (
     LEVEL,
     PRIMARY,
     REST,
     AuditFacts,
-    CandidateRow,
     CostRow,
     Counts,
-    DisparityRow,
     FloorRow,
-    GapRow,
     GroupFacts,
-    MarkRow,
-    MeasurementRow,
     RunFacts,
 )
 
@@ -88,16 +84,13 @@ STATISTIC_COLUMNS = [
 def facts(session: Session, settings: Settings, audit: Audit, recipe: Recipe, metrics: Sequence[str]) -> AuditFacts:
     """All that the numbers of an audit are made from; measurements of these metrics alone, and what marks rest on."""
     stored = queries.groups_of(session, recipe.id)
-    keys = {group.id: group.key for group in stored}
     runs = queries.runs_of(session, audit.id)
     quantities = {PRIMARY, REST + PRIMARY, *metrics, *(LEVEL + metric for metric in metrics)}
     return AuditFacts(
         groups=tuple(_group(group, recipe.reading) for group in stored),
         runs=tuple(_run(run) for run in runs),
-        measurements=tuple(
-            _measurement(row, keys[row.group_id])
-            for row in queries.measurements_of(session, audit.id, sorted(quantities))
-            if row.group_id in keys
+        sums=arrays.sums_of_audit(
+            session, audit.id, sorted(quantities), {g.position: at for at, g in enumerate(stored)}
         ),
         counts=_counts(session, audit, recipe, runs, stored),
         values=_values(session, audit, runs, stored, metrics),
@@ -142,26 +135,6 @@ def _group(row: Group, reading: Mapping[str, Any]) -> GroupFacts:
 
 def _run(row: Run) -> RunFacts:
     return RunFacts(row.id, row.method, row.seed, row.epsilon_asked, row.epsilon_spent, row.state)
-
-
-def _measurement(row: Row[Any], group: str) -> MeasurementRow:
-    return MeasurementRow(
-        row.method,
-        row.epsilon_asked,
-        group,
-        row.label,
-        row.part,
-        row.quantity,
-        tuple(row.seeds),
-        row.units,
-        row.rows,
-        row.total,
-        row.total_squared,
-        row.cross,
-        row.rows_squared,
-        row.total_each_squared,
-        row.reason,
-    )
 
 
 def _floor(row: GapFloor) -> FloorRow:

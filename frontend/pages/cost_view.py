@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from frontend.charts.catalogue import CHARTS
+from frontend.pages import mark_view
 from frontend.pages.selection import ALL, INTERVAL_WORDS, VIEWS, Selection, titles
 from worker.engine import catalogue
 from worker.engine.facts.costs import INTERVALS
@@ -31,6 +32,7 @@ def context(audit_id: str, state: str, audit: AuditFacts, chosen: Selection) -> 
         "at_epsilon": _at_epsilon(audit_id, chosen) if has_rows else None,
         "pages": _pages(audit_id, chosen),
         "nothing_yet": _nothing_yet(state),
+        "marks": mark_view.context(audit),
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -52,15 +52,32 @@ def cost_rows(
     cautions = [
         _caution(facts, group, metric, int(used)) for group, used in zip(facts.groups, grid.rows_used, strict=True)
     ]
+    marks, kept = marked or {}, survives or {}
     rows = []
-    for point in range(len(grid.points)):
-        numbers = _numbers(grid, sums, point, interval)
+    for point, (method, epsilon) in enumerate(grid.points):
+        numbers = _numbers(facts, grid, sums, point, interval)
         for at, group in enumerate(facts.groups):
-            key = (*grid.points[point], group.key)
-            row = _empty(grid.points[point], group, spent[grid.points[point]], interval, numbers.seeds)
-            row = replace(row, marked=(marked or {}).get(key), survives_tuning=(survives or {}).get(key))
-            rows.append(_filled(row, facts, grid, numbers, point, at, cautions[at]))
+            key = (method, epsilon, group.key)
+            found, said = _filled(facts, grid, numbers, point, at, cautions[at])
+            rows.append(
+                CostRow(
+                    method=method,
+                    epsilon_asked=epsilon,
+                    epsilon_spent=spent[method, epsilon],
+                    group=group.key,
+                    group_label=group.label,
+                    n=group.n,
+                    **_NOTHING | {"interval": interval, "seeds": numbers.seeds} | found,
+                    marked=marks.get(key),
+                    survives_tuning=kept.get(key),
+                    reason="; ".join(sentence for _, sentence in said) or None,
+                    reason_code=said[0][0] if said else None,
+                )
+            )
     return rows
+
+
+_NOTHING: dict[str, Any] = dict.fromkeys(("value", "baseline", "cost", "low", "high"))
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,7 @@ class _Numbers:
     measured: bool
     units: NDArray[np.float64]
     rows: NDArray[np.float64]
+    left_out: tuple[Said, ...]
 
 
 def spent_of(facts: AuditFacts) -> dict[tuple[str, float | None], float | None]:
@@ -90,7 +108,7 @@ def spent_of(facts: AuditFacts) -> dict[tuple[str, float | None], float | None]:
     return spent
 
 
-def _numbers(grid: Grid, sums: SumTable, point: int, interval: Interval) -> _Numbers:
+def _numbers(facts: AuditFacts, grid: Grid, sums: SumTable, point: int, interval: Interval) -> _Numbers:
     chosen = grid.paired[point]
     value, baseline = grid.value[point][chosen], grid.baseline[point][chosen]
     seeds, groups = int(chosen.sum()), grid.value.shape[2]
@@ -113,6 +131,7 @@ def _numbers(grid: Grid, sums: SumTable, point: int, interval: Interval) -> _Num
         measured=measured,
         units=sums.units[point],
         rows=sums.rows[point],
+        left_out=_left_out(facts, grid, point),
     )
 
 
@@ -143,51 +162,30 @@ def _fresh(value: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(factor * value.std(0, ddof=1), dtype=np.float64)
 
 
-def _empty(
-    point: tuple[str, float | None], group: GroupFacts, spent: float | None, interval: str, seeds: int
-) -> CostRow:
-    return CostRow(
-        method=point[0],
-        epsilon_asked=point[1],
-        epsilon_spent=spent,
-        group=group.key,
-        group_label=group.label,
-        n=group.n,
-        value=None,
-        baseline=None,
-        cost=None,
-        low=None,
-        high=None,
-        interval=interval,
-        seeds=seeds,
-    )
-
-
 def _filled(
-    row: CostRow, facts: AuditFacts, grid: Grid, numbers: _Numbers, point: int, at: int, caution: Said | None
-) -> CostRow:
-    """The row with its numbers, or without them and the reason."""
-    left_out = _left_out(facts, grid, point)
-    if row.n < facts.withheld_below:
-        return _because(row, (reasons.WITHHELD, f"withheld: fewer than {facts.withheld_below} test rows"))
+    facts: AuditFacts, grid: Grid, numbers: _Numbers, point: int, at: int, caution: Said | None
+) -> tuple[dict[str, Any], list[Said]]:
+    """The numbers of one row as far as there are any, and the reasons for those that are missing or not to be judged."""
+    if facts.groups[at].n < facts.withheld_below:
+        return {}, [(reasons.WITHHELD, f"withheld: fewer than {facts.withheld_below} test rows")]
     if not numbers.seeds:
-        return _because(row, *(left_out or (_say(reasons.UNFINISHED),)))
+        return {}, list(numbers.left_out) or [_say(reasons.UNFINISHED)]
     value, baseline = float(numbers.value[at]), float(numbers.baseline[at])
     if math.isnan(value) or math.isnan(baseline):
-        return _because(replace(row, seeds=0), _why_undefined(grid, point, at), *left_out)
-    row = replace(row, value=rounded(value), baseline=rounded(baseline))
+        return {"seeds": 0}, [_why_undefined(grid, point, at), *numbers.left_out]
+    found: dict[str, Any] = {"value": rounded(value), "baseline": rounded(baseline)}
     if not math.isnan(numbers.fresh[at]):
         half = float(numbers.fresh[at])
-        row = replace(row, fresh_low=rounded(value - half), fresh_high=rounded(value + half))
-    if row.method == BASELINE:
-        return _because(row, _say(reasons.IS_BASELINE), caution, *left_out)
-    cost, half = float(numbers.cost[at]), float(numbers.half[at])
-    waits = None if numbers.measured or row.interval == "seeds" else _say(reasons.UNMEASURED)
-    row = replace(row, cost=rounded(cost), interval=numbers.interval)
-    row = _because(row, caution or _few_persons(numbers, at), *left_out, numbers.why, waits)
-    return (
-        row if math.isnan(half) else replace(row, low=rounded(rounded(cost) - half), high=rounded(rounded(cost) + half))
-    )
+        found |= {"fresh_low": rounded(value - half), "fresh_high": rounded(value + half)}
+    if grid.points[point][0] == BASELINE:
+        return found, [said for said in (_say(reasons.IS_BASELINE), caution, *numbers.left_out) if said]
+    cost, half = rounded(numbers.cost[at]), float(numbers.half[at])
+    found |= {"cost": cost, "interval": numbers.interval}
+    if not math.isnan(half):
+        found |= {"low": rounded(cost - half), "high": rounded(cost + half)}
+    waits = None if numbers.measured or numbers.interval == "seeds" else _say(reasons.UNMEASURED)
+    said = (caution or _few_persons(numbers, at), *numbers.left_out, numbers.why, waits)
+    return found, [reason for reason in said if reason]
 
 
 def _few_persons(numbers: _Numbers, at: int) -> Said | None:
@@ -243,13 +241,6 @@ def _caution(facts: AuditFacts, group: GroupFacts, metric: Metric, rows_used: in
 
 def _say(code: str) -> Said:
     return code, reasons.words(code)
-
-
-def _because(row: CostRow, *said: Said | None) -> CostRow:
-    """The row with its reasons: the first one's code, and all sentences."""
-    known = [reason for reason in said if reason]
-    text = "; ".join(sentence for _, sentence in known) or None
-    return replace(row, reason=text, reason_code=known[0][0] if known else None)
 
 
 def rounded(value: float) -> float:

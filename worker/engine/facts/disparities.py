@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from worker.engine.facts.costs import rounded
+from worker.engine.facts.rows import DisparityRow
 from worker.engine.metrics.base import Metric
-from worker.engine.results import EVERYONE, CostRow, DisparityRow
+from worker.engine.results import EVERYONE, CostRow
 
 BEST = "best"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from worker.engine.facts.costs import rounded, spent_of
-from worker.engine.facts.grid import BASELINE, Grid, SumTable, level_sums, make_grid, sums_of
+from worker.engine.facts.grid import BASELINE, SUM_NAMES, Grid, SumTable, level_sums, make_grid, sums_of
 from worker.engine.facts.intervals import (
     FEWEST_SEEDS,
     Components,
@@ -24,9 +24,10 @@ from worker.engine.facts.intervals import (
     sampling_spread,
     student_quantile,
 )
+from worker.engine.facts.rows import GapRow
 from worker.engine.metrics import reasons
 from worker.engine.metrics.base import Metric
-from worker.engine.results import EVERYONE, AuditFacts, FloorRow, GapRow, attribute_set
+from worker.engine.results import EVERYONE, AuditFacts, FloorRow, attribute_set
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -159,8 +160,7 @@ class _Work:
 
     def _pairs(self, each: NDArray[np.float64], sums: SumTable, chosen: Sequence[int]) -> _Pairs:
         """``each`` by seed and group, shape (s, k); where seeds are too few, the rows' part alone is used."""
-        names = ("units", "rows", "total", "total_squared", "cross", "rows_squared", "total_each_squared")
-        own = SumTable(**{name: getattr(sums, name)[list(chosen)] for name in names}, seeds=sums.seeds)
+        own = SumTable(**{name: getattr(sums, name)[list(chosen)] for name in SUM_NAMES}, seeds=sums.seeds)
         mean = each.mean(0)
         difference = mean[:, None] - mean[None, :]
         if len(each) < FEWEST_SEEDS:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BASELINE = "non-private"
 Point = tuple[str, float | None]
+SUM_NAMES = ("units", "rows", "total", "total_squared", "cross", "rows_squared", "total_each_squared")
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,19 @@ class SumTable:
     total_each_squared: NDArray[np.float64]
     seeds: tuple[tuple[int, ...] | None, ...]
     """Of each point: the seeds that its rows hold."""
+    points: tuple[Point, ...] = ()
 
     def at(self, point: int) -> SumTable:
         """The sums of one point, shape (groups,)."""
-        names = ("units", "rows", "total", "total_squared", "cross", "rows_squared", "total_each_squared")
-        return SumTable(**{name: getattr(self, name)[point] for name in names}, seeds=(self.seeds[point],))
+        return SumTable(**{name: getattr(self, name)[point] for name in SUM_NAMES}, seeds=(self.seeds[point],))
+
+    def of(self, points: Sequence[Point]) -> SumTable:
+        """The same over other points; NaN where there is none."""
+        known = {point: at for at, point in enumerate(self.points)}
+        at = np.array([known.get(point, -1) for point in points], np.int64)
+        arrays = {name: np.where(at[:, None] < 0, np.nan, getattr(self, name)[at]) for name in SUM_NAMES}
+        seeds = tuple(None if place < 0 else self.seeds[place] for place in at)
+        return SumTable(**arrays, seeds=seeds, points=tuple(points))
 
 
 @dataclass(frozen=True)
@@ -141,10 +150,12 @@ def counts_of_runs(facts: AuditFacts) -> Counts | None:
 
 def sums_of(facts: AuditFacts, points: Sequence[Point], quantity: str) -> SumTable:
     """The measurements of one quantity as arrays over points and groups."""
+    if quantity in facts.sums:
+        stored: SumTable = facts.sums[quantity]
+        return stored.of(points)
     at_point = {point: at for at, point in enumerate(points)}
     at_group = {group.key: at for at, group in enumerate(facts.groups)}
-    names = ("units", "rows", "total", "total_squared", "cross", "rows_squared", "total_each_squared")
-    shape = (len(points), len(facts.groups), len(names))
+    shape = (len(points), len(facts.groups), len(SUM_NAMES))
     found = np.full(shape, np.nan)
     seeds: list[tuple[int, ...] | None] = [None] * len(points)
     for row in facts.measurements:
@@ -152,8 +163,8 @@ def sums_of(facts: AuditFacts, points: Sequence[Point], quantity: str) -> SumTab
             point = at_point[row.method, row.epsilon]
             seeds[point] = row.seeds
             found[point, at_group[row.group]] = _numbers(row)
-    arrays = {name: found[..., place] for place, name in enumerate(names)}
-    return SumTable(**arrays, seeds=tuple(seeds))
+    arrays = {name: found[..., place] for place, name in enumerate(SUM_NAMES)}
+    return SumTable(**arrays, seeds=tuple(seeds), points=tuple(points))
 
 
 def _numbers(row: MeasurementRow) -> tuple[float, ...]:

@@ -16,9 +16,10 @@ import numpy as np
 from worker.engine.facts.costs import rounded
 from worker.engine.facts.grid import BASELINE, Grid, make_grid, sums_of
 from worker.engine.facts.intervals import FEWEST_SEEDS, ONE_UNIT, Spread, both_spread, student_above
+from worker.engine.facts.rows import MarkRow
 from worker.engine.metrics import reasons
 from worker.engine.metrics.accuracy import ACCURACY
-from worker.engine.results import EVERYONE, PRIMARY, REST, AuditFacts, MarkRow
+from worker.engine.results import EVERYONE, PRIMARY, REST, AuditFacts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,9 +13,10 @@ from worker.engine.facts.gaps import gap_rows
 from worker.engine.facts.grid import BASELINE, Grid, make_grid, sums_of
 from worker.engine.facts.headline import shown_epsilon
 from worker.engine.facts.intervals import FEWEST_SEEDS, both_spread
+from worker.engine.facts.rows import CandidateRow
 from worker.engine.metrics import reasons
 from worker.engine.metrics.base import Metric
-from worker.engine.results import EVERYONE, AuditFacts, CandidateRow
+from worker.engine.results import EVERYONE, AuditFacts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
