@@ -176,13 +176,13 @@ def _filled(
     found: dict[str, Any] = {"value": rounded(value), "baseline": rounded(baseline)}
     if not math.isnan(numbers.fresh[at]):
         half = float(numbers.fresh[at])
-        found |= {"fresh_low": rounded(value - half), "fresh_high": rounded(value + half)}
+        found |= {"fresh_low": rounded(value - half, 10), "fresh_high": rounded(value + half, 10)}
     if grid.points[point][0] == BASELINE:
         return found, [said for said in (_say(reasons.IS_BASELINE), caution, *numbers.left_out) if said]
     cost, half = rounded(numbers.cost[at]), float(numbers.half[at])
     found |= {"cost": cost, "interval": numbers.interval}
     if not math.isnan(half):
-        found |= {"low": rounded(cost - half), "high": rounded(cost + half)}
+        found |= {"low": rounded(cost - half, 10), "high": rounded(cost + half, 10)}
     waits = None if numbers.measured or numbers.interval == "seeds" else _say(reasons.UNMEASURED)
     said = (caution or _few_persons(numbers, at), *numbers.left_out, numbers.why, waits)
     return found, [reason for reason in said if reason]
@@ -243,6 +243,9 @@ def _say(code: str) -> Said:
     return code, reasons.words(code)
 
 
-def rounded(value: float) -> float:
-    """Twelve decimals, so that a difference of equal rates is 0 and not the dust of its division; never minus zero."""
-    return round(float(value), 12) + 0.0
+def rounded(value: float, decimals: int = 12) -> float:
+    """Twelve decimals, so that a difference of equal rates is 0 and not the dust of its division; never minus zero.
+
+    Ends of intervals have ten: what Student's t is computed by differs in the fifteenth.
+    """
+    return round(float(value), decimals) + 0.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from worker.engine.facts.costs import rounded, spent_of
+from worker.engine.facts.costs import FEWEST_PERSONS, rounded, spent_of
 from worker.engine.facts.grid import BASELINE, SUM_NAMES, Grid, SumTable, level_sums, make_grid, sums_of
 from worker.engine.facts.intervals import (
     FEWEST_SEEDS,
@@ -37,14 +37,16 @@ ODDS = "equalized_odds"
 ODDS_METRICS = ("true_positive_rate", "false_positive_rate")
 
 
-def judged(facts: AuditFacts, metric: Metric, used: NDArray[np.int64]) -> list[int]:
-    """Positions of the groups that may set a gap: enough rows, also of the label that the metric needs."""
+def judged(facts: AuditFacts, metric: Metric, used: NDArray[np.int64], sums: SumTable) -> list[int]:
+    """Positions of the groups that may set a gap: enough rows and persons, also of the label that the metric needs."""
+    few = np.atleast_1d(((sums.units < FEWEST_PERSONS) & (sums.units < sums.rows)).any(0))
     return [
         at
         for at, group in enumerate(facts.groups)
         if group.key != EVERYONE
         and group.estimable
         and group.n >= max(facts.estimable_rows, facts.withheld_below)
+        and not few[at]
         and (not metric.needs_label or used[at] >= facts.estimable_per_label)
     ]
 
@@ -58,7 +60,7 @@ def gap_rows(facts: AuditFacts, metric: Metric) -> list[GapRow]:
     for at, group in enumerate(facts.groups):
         if group.key != EVERYONE:
             sets.setdefault(attribute_set(group.attributes), []).append(at)
-    fit, spent = set(judged(facts, metric, grid.rows_used)), spent_of(facts)
+    fit, spent = set(judged(facts, metric, grid.rows_used, work.levels)), spent_of(facts)
     rows = []
     for by, members in sets.items():
         chosen = [at for at in members if at in fit]
@@ -91,10 +93,13 @@ class _Pairs:
     def half(self, alpha: float) -> NDArray[np.float64]:
         """Half widths that hold for all pairs at once."""
         count = len(self.difference)
-        pairs = max(count * (count - 1) / 2, 1)
-        freedom = np.where(np.isfinite(self.spread.freedom), self.spread.freedom, 1.0)
-        quantile = student_quantile(1 - alpha / (2 * pairs), freedom)
-        return np.asarray(quantile * np.sqrt(self.spread.variance), dtype=np.float64)
+        one, other = np.triu_indices(count, 1)
+        freedom = self.spread.freedom[one, other]
+        freedom = np.where(np.isfinite(freedom), freedom, 1.0)
+        quantile = student_quantile(1 - alpha / (2 * max(len(one), 1)), freedom)
+        found = np.zeros((count, count))
+        found[one, other] = found[other, one] = quantile * np.sqrt(self.spread.variance[one, other])
+        return found
 
 
 @dataclass(frozen=True)
@@ -197,8 +202,8 @@ def _added(spread: Spread) -> Spread:
 
 
 def _gap_interval(row: GapRow, own: _Pairs) -> GapRow:
-    half = own.half(ALPHA)
-    low, high = (own.difference - half).max(), (own.difference + half).max()
+    half, off = own.half(ALPHA), ~np.eye(len(own.difference), dtype=bool)
+    low, high = (own.difference - half)[off].max(), (own.difference + half)[off].max()
     if not np.isfinite(high):
         return row
     return replace(row, gap_low=rounded(max(low, 0.0)), gap_high=rounded(high))
