@@ -21,10 +21,18 @@ class RunCounts(BaseModel):
 
 
 class Detectable(BaseModel):
-    """The smallest cost of accuracy (a share) that this group would show."""
+    """The smallest cost of accuracy (a share) that this group would show, and what would halve it.
+
+    Units are test rows, or persons where rows belong to persons. ``seeds_to_halve`` is null where no number of seeds would
+    do: ``with_endless_seeds`` is what stays. Audits planned before these were known lack them.
+    """
 
     group: str
     smallest_detectable_cost: float | None
+    units: int | None = None
+    units_to_halve: int | None = None
+    seeds_to_halve: int | None = None
+    with_endless_seeds: float | None = None
     reason: str | None
 
 

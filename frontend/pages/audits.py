@@ -149,7 +149,7 @@ def _forecast(request: Request, principal: Principal, dataset_id: str, found: di
     with transaction(request) as session:
         labels = {row["key"]: row["label"] for row in datasets.groups(session, principal, dataset_id)["rows"]}
     rows = [
-        {"label": labels.get(r["group"], r["group"]), "value": r["smallest_detectable_cost"], "reason": r["reason"]}
+        r | {"label": labels.get(r["group"], r["group"]), "value": r["smallest_detectable_cost"]}
         for r in found["detectable"]
     ]
     return {**found, "detectable": rows}

@@ -388,7 +388,7 @@ class FieldError:
 class Forecast:
     """What an audit will take, before it starts. ``seconds`` is an estimate, said to be one.
 
-    ``detectable`` gives per group key the smallest cost of accuracy (share) that would be seen, or None with a reason.
+    ``detectable`` gives per group the smallest cost of accuracy that would be seen (``audits.power.Detectable``).
     """
 
     runs: int
@@ -396,4 +396,4 @@ class Forecast:
     steps: int
     seconds: float
     memory_bytes: int
-    detectable: tuple[tuple[str, float | None, str | None], ...] = field(default_factory=tuple)
+    detectable: tuple[Any, ...] = field(default_factory=tuple)

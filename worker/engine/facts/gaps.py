@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -212,18 +212,17 @@ def _gap_interval(row: GapRow, own: _Pairs) -> GapRow:
 def excess_interval(own: _Pairs, before: _Pairs, added: _Pairs) -> tuple[float, float]:
     """Bounds of the excess gap, each of the three families of pairs at a third of the error.
 
-    A pair may be the farthest of a network if the upper limit of its distance reaches the largest lower limit.
+    A pair may be the farthest of a network if the upper limit of its distance reaches the largest lower limit. If a, b is
+    the farthest without DP, the excess is at least what privacy added to a, b, and at least the private gap's lower limit
+    less the upper limit of a, b; the larger of the two holds. The upper bound is the mirror image.
     """
-    third = ALPHA / 3
-    off = ~np.eye(len(own.difference), dtype=bool)
-
-    def plausible(pairs: _Pairs) -> Any:
-        half = pairs.half(third)
-        return off & (pairs.difference + half >= (pairs.difference - half)[off].max())
-
-    half = added.half(third)
-    low = (added.difference - half)[plausible(before)].min()
-    high = (added.difference + half)[plausible(own)].max()
+    third, off = ALPHA / 3, ~np.eye(len(own.difference), dtype=bool)
+    of_own, of_before, of_added = (pairs.half(third) for pairs in (own, before, added))
+    least_own = max(float((own.difference - of_own)[off].max()), 0.0)
+    least_before = max(float((before.difference - of_before)[off].max()), 0.0)
+    upper_own, upper_before = own.difference + of_own, before.difference + of_before
+    low = np.maximum(added.difference - of_added, least_own - upper_before)[off & (upper_before >= least_before)].min()
+    high = np.minimum(added.difference + of_added, upper_own - least_before)[off & (upper_own >= least_own)].max()
     return float(low), float(high)
 
 
