@@ -11,6 +11,8 @@ from frontend.charts.theme import PAPERS, Tone, hue
 from worker.engine.facts.rows import CandidateRow
 
 HEIGHT = 400
+PLACES = ("top center", "middle right", "bottom center", "middle left")
+"""Where an epsilon stands beside its mark; neighbours differ, for good points lie close together."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def _trace(facts: CandidateFacts, rows: list[CandidateRow], grid: list[float], t
         "x": [(row.overall or 0.0) * facts.scale for row in rows],
         "y": [(row.worst_cost or 0.0) * facts.scale for row in rows],
         "text": [f"{row.epsilon_asked:g}" for row in rows],
-        "textposition": "top center",
+        "textposition": [PLACES[at % len(PLACES)] for at in range(len(rows))],
         "textfont": {"size": 12, "color": PAPERS[tone].quiet},
         "cliponaxis": False,
         "marker": {
