@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from backend import api_docs, assets, errors
+from backend.audits.number_routes import router as numbers
 from backend.audits.routes import router as audits
 from backend.catalogue.routes import router as catalogue
 from backend.celery_queue import CeleryQueue
@@ -57,7 +58,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     errors.install(app)
     logging.getLogger("uvicorn.access").addFilter(HideSecrets())
     _pass_through(app, settings)
-    for router in (health, catalogue, datasets, audits, progress, people, api_docs.router, assets.router):
+    for router in (health, catalogue, datasets, audits, numbers, progress, people, api_docs.router, assets.router):
         app.include_router(router)
     pages.install(app)
     return app

@@ -182,7 +182,7 @@ def _measured(epsilon: float, key: str, right: Any, labels: Any, seeds: int, lab
         group=key,
         label=label,
         part="test",
-        quantity="correct",
+        quantity="accuracy",
         seeds=tuple(range(seeds)),
         units=n,
         rows=n,

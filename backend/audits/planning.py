@@ -59,8 +59,16 @@ def forecast_json(found: Forecast) -> dict[str, Any]:
         "seconds": found.seconds,
         "memory_bytes": found.memory_bytes,
         "detectable": [
-            {"group": group, "smallest_detectable_cost": cost, "reason": reason}
-            for group, cost, reason in found.detectable
+            {
+                "group": one.group,
+                "smallest_detectable_cost": one.cost,
+                "units": one.units,
+                "units_to_halve": one.units_to_halve,
+                "seeds_to_halve": one.seeds_to_halve,
+                "with_endless_seeds": one.with_endless_seeds,
+                "reason": one.reason,
+            }
+            for one in found.detectable
         ],
     }
 

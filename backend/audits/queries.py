@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from backend.people.service import Principal, visible
 from backend.queue import COUNT_GROUPS, LIGHT, PLAN_AUDIT, READ_DATASET, TRAIN, TRAIN_GPU, TRAIN_STACK
-from backend.tables import Audit, Dataset, Group, Measurement, Recipe, Run, Stack, Statistic
+from backend.tables import Audit, Dataset, GapFloor, Group, Measurement, Recipe, Run, RunValue, Stack, Statistic
 
 ACTIVE = ("queued", "running")
 CUDA_KERNEL = "eager-cuda"
@@ -103,6 +103,11 @@ def runs_of(session: Session, audit_id: str) -> Sequence[Run]:
     return session.scalars(found.order_by(Stack.number, Run.position)).all()
 
 
+def stack_numbers(session: Session, audit_id: str) -> dict[str, int]:
+    """Numbers of the stacks of an audit by id."""
+    return {row[0]: row[1] for row in session.execute(select(Stack.id, Stack.number).where(Stack.audit_id == audit_id))}
+
+
 def groups_of(session: Session, recipe_id: str) -> Sequence[Group]:
     """Groups in the order of the screen."""
     return session.scalars(select(Group).where(Group.recipe_id == recipe_id).order_by(Group.position)).all()
@@ -122,9 +127,30 @@ def statistics_of(session: Session, audit_id: str, part: str | None = None) -> S
     return session.execute(found.where(Statistic.part == part) if part else found).all()
 
 
-def measurements_of(session: Session, audit_id: str) -> Sequence[Measurement]:
-    """All measurements of an audit."""
-    return session.scalars(select(Measurement).where(Measurement.audit_id == audit_id)).all()
+def measurements_of(session: Session, audit_id: str, quantities: Sequence[str] | None = None) -> Sequence[Row[Any]]:
+    """Measurements as plain rows of columns, of some quantities or of all."""
+    columns = [column for column in Measurement.__table__.columns if column.name not in ("id", "team_id", "audit_id")]
+    found = select(*columns).where(Measurement.audit_id == audit_id)
+    found = found if quantities is None else found.where(Measurement.quantity.in_(quantities))
+    return session.execute(found.order_by(Measurement.id)).all()
+
+
+def run_values_of(session: Session, audit_id: str, metrics: Sequence[str]) -> Sequence[Row[Any]]:
+    """Run, group, metric and value of what counts cannot give, for the test part."""
+    found = select(RunValue.run_id, RunValue.group_id, RunValue.metric, RunValue.value)
+    chosen = found.where(RunValue.audit_id == audit_id, RunValue.metric.in_(metrics), RunValue.part == "test")
+    return list(session.execute(chosen))
+
+
+def all_values_of(session: Session, audit_id: str) -> Sequence[RunValue]:
+    """Every value of a run that counts cannot give, in the order in which they were made."""
+    return session.scalars(select(RunValue).where(RunValue.audit_id == audit_id).order_by(RunValue.id)).all()
+
+
+def floors_of(session: Session, audit_id: str, metrics: Sequence[str]) -> Sequence[GapFloor]:
+    """Permutation floors of some metrics."""
+    found = select(GapFloor).where(GapFloor.audit_id == audit_id, GapFloor.metric.in_(metrics))
+    return session.scalars(found.order_by(GapFloor.id)).all()
 
 
 def remove_numbers(session: Session, audit_id: str) -> tuple[int, int]:
@@ -136,9 +162,9 @@ def remove_numbers(session: Session, audit_id: str) -> tuple[int, int]:
             .returning(table.id)
             .execution_options(synchronize_session=False)
         ).all()
-        for table in (Statistic, Measurement)
+        for table in (Statistic, Measurement, RunValue, GapFloor)
     ]
-    return len(found[0]), len(found[1])
+    return len(found[0]), sum(len(rows) for rows in found[1:])
 
 
 @dataclass(frozen=True)

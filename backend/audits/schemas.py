@@ -21,10 +21,18 @@ class RunCounts(BaseModel):
 
 
 class Detectable(BaseModel):
-    """The smallest cost of accuracy (a share) that this group would show."""
+    """The smallest cost of accuracy (a share) that this group would show, and what would halve it.
+
+    Units are test rows, or persons where rows belong to persons. ``seeds_to_halve`` is null where no number of seeds would
+    do: ``with_endless_seeds`` is what stays. Audits planned before these were known lack them.
+    """
 
     group: str
     smallest_detectable_cost: float | None
+    units: int | None = None
+    units_to_halve: int | None = None
+    seeds_to_halve: int | None = None
+    with_endless_seeds: float | None = None
     reason: str | None
 
 
@@ -127,6 +135,9 @@ class Cost(BaseModel):
     survives_tuning: str | None
     tag: str
     reason: str | None
+    reason_code: str | None
+    fresh_low: float | None
+    fresh_high: float | None
 
 
 class CostTable(BaseModel):
@@ -136,6 +147,135 @@ class CostTable(BaseModel):
     headline: str
     metric: str
     interval: str
+
+
+class Gap(BaseModel):
+    """The spread of a metric over the groups of one set of attributes, and what privacy added to it."""
+
+    method: str
+    epsilon_asked: float | None
+    epsilon_spent: float | None
+    metric: str
+    by: str
+    groups: int
+    left_out: int
+    highest: str | None
+    lowest: str | None
+    gap: float | None
+    gap_low: float | None
+    gap_high: float | None
+    baseline_gap: float | None
+    excess: float | None
+    low: float | None
+    high: float | None
+    signed: float | None
+    ratio: float | None
+    cost_gap: float | None
+    xi: float | None
+    floor: float | None
+    floor_upper: float | None
+    excess_floor: float | None
+    excess_floor_upper: float | None
+    seeds: int
+    tag: str
+    reason: str | None
+    reason_code: str | None
+
+
+class GapTable(BaseModel):
+    """Gaps of all methods, epsilons and sets of attributes."""
+
+    rows: list[Gap]
+    metric: str
+    title: str
+
+
+class Disparity(BaseModel):
+    """One group against the reference group."""
+
+    method: str
+    epsilon_asked: float | None
+    epsilon_spent: float | None
+    metric: str
+    group: str
+    group_label: str
+    n: int
+    reference: str | None
+    value: float | None
+    reference_value: float | None
+    difference: float | None
+    ratio: float | None
+    tag: str
+    reason: str | None
+    reason_code: str | None
+
+
+class DisparityTable(BaseModel):
+    """Differences and ratios of all groups."""
+
+    rows: list[Disparity]
+    metric: str
+    reference: str
+
+
+class Mark(BaseModel):
+    """One comparison of the planned family: one group against all other rows, for one method."""
+
+    method: str
+    group: str
+    group_label: str
+    n: int
+    metric: str
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    p_adjusted: float | None
+    marked: bool | None
+    family: int
+    seeds: int
+    tag: str
+    reason: str | None
+    reason_code: str | None
+
+
+class MarkTable(BaseModel):
+    """The planned family of comparisons."""
+
+    rows: list[Mark]
+
+
+class Candidate(BaseModel):
+    """One method and epsilon of the trade-off."""
+
+    method: str
+    epsilon_asked: float
+    epsilon_spent: float | None
+    metric: str
+    overall: float | None
+    worst_cost: float | None
+    worst_upper: float | None
+    worst_group: str | None
+    excess: float | None
+    excess_by: str | None
+    pareto: bool | None
+    passes: bool | None
+    groups: int
+    tag: str
+    reason: str | None
+    reason_code: str | None
+
+
+class CandidateTable(BaseModel):
+    """Candidates and the answer."""
+
+    rows: list[Candidate]
+    answer: str
+    method: str | None
+    epsilon_asked: float | None
+    metric: str
+    group_min: int
+    max_cost: float
 
 
 class RunRow(BaseModel):

@@ -25,7 +25,7 @@ from worker.engine.audits.plan import Question, StackPlan
 from worker.engine.catalogue import METHODS, METRICS
 from worker.engine.facts.costs import INTERVALS, Interval
 from worker.engine.metrics.base import Metric
-from worker.engine.results import AuditFacts
+from worker.engine.results import PRIMARY, AuditFacts
 
 ROUTE = "POST /api/v1/audits"
 
@@ -207,14 +207,21 @@ def erase(session: Session, storage: Storage, principal: Principal, audit_id: st
     return states.erase(session, storage, audit, principal.person_id)
 
 
-def audit_facts(session: Session, settings: Settings, principal: Principal, audit_id: str) -> AuditFacts:
-    """All that the numbers of an audit are made from; charts and tables start here."""
-    audit = _with_numbers(session, principal, audit_id)
+def audit_facts(
+    session: Session, settings: Settings, principal: Principal, audit_id: str, metrics: Sequence[str] = (PRIMARY,)
+) -> AuditFacts:
+    """All that the numbers of an audit are made from; charts and tables start here.
+
+    Args:
+        metrics: keys of the metrics that will be asked for; measurements of others are not read.
+    """
+    audit = with_numbers(session, principal, audit_id)
     recipe = session.get_one(Recipe, audit.recipe_id)
-    return rows.facts(session, settings, audit, recipe)
+    return rows.facts(session, settings, audit, recipe, metrics)
 
 
-def _with_numbers(session: Session, principal: Principal, audit_id: str) -> Audit:
+def with_numbers(session: Session, principal: Principal, audit_id: str) -> Audit:
+    """An audit whose numbers one may see, and which still has them."""
     require(principal, "read")
     audit = fetch_owned(session, principal, Audit, audit_id)
     if audit.state == "erased":
@@ -237,7 +244,7 @@ def costs(
         InputProblem: an unknown metric or interval.
     """
     chosen, kind = find_metric(metric), find_interval(interval)
-    facts = audit_facts(session, settings, principal, audit_id)
+    facts = audit_facts(session, settings, principal, audit_id, (chosen.key,))
     return rows.cost_table(facts, chosen, kind, {method.key: method.title for method in METHODS})
 
 
@@ -265,7 +272,7 @@ def runs(session: Session, principal: Principal, audit_id: str) -> dict[str, Any
 
 def statistics(session: Session, settings: Settings, principal: Principal, audit_id: str) -> dict[str, Any]:
     """``{rows}``: the stored sufficient statistics."""
-    return {"rows": rows.statistic_rows(session, settings, _with_numbers(session, principal, audit_id))}
+    return {"rows": rows.statistic_rows(session, settings, with_numbers(session, principal, audit_id))}
 
 
 def queue_state(session: Session, principal: Principal) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from backend.datasets import queries
 from backend.progress.queries import record_event
 from backend.storage import Storage
-from backend.tables import Audit, Dataset, Group, Measurement, Recipe, Run, Stack, Statistic
+from backend.tables import Audit, Dataset, Group, Measurement, Recipe, Run, RunValue, Stack, Statistic
 
 REASON = "The dataset was erased."
 OPEN_AUDIT = ("planning", "queued", "running")
@@ -92,6 +92,12 @@ def _suppress(session: Session, recipe_ids: list[str], withheld_below: int) -> t
         delete(Measurement)
         .where(Measurement.group_id.in_(of_dataset))
         .where(or_(Measurement.group_id.in_(small), Measurement.rows < withheld_below))
+        .execution_options(synchronize_session=False)
+    )
+    session.execute(
+        delete(RunValue)
+        .where(RunValue.group_id.in_(of_dataset))
+        .where(or_(RunValue.group_id.in_(small), RunValue.rows < withheld_below))
         .execution_options(synchronize_session=False)
     )
     groups = session.execute(

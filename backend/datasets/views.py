@@ -110,5 +110,10 @@ def group(row: Group, reading: Mapping[str, Any]) -> dict[str, Any]:
         "base_rate": row.base_rate,
         "estimable": row.estimable,
         "reason": row.reason,
-        "smallest_detectable_cost": smallest_detectable(row.test, DEFAULT_SEEDS) if row.estimable else None,
+        "smallest_detectable_cost": smallest_detectable(_units(row), DEFAULT_SEEDS) if row.estimable else None,
     }
+
+
+def _units(row: Group) -> int:
+    """Persons of the test part, where they were counted; else its rows."""
+    return row.test if row.test_units is None else row.test_units

@@ -4,7 +4,7 @@ from backend.tables.audit import Audit, Calibration, Run, Stack
 from backend.tables.base import Base, Claimable, random_id
 from backend.tables.dataset import Dataset, Group, Recipe
 from backend.tables.event import Event
-from backend.tables.measurement import Measurement, Statistic
+from backend.tables.measurement import GapFloor, Measurement, RunValue, Statistic
 from backend.tables.person import (
     ROLES,
     SCOPES,
@@ -26,12 +26,14 @@ __all__ = [
     "Claimable",
     "Dataset",
     "Event",
+    "GapFloor",
     "Group",
     "IdempotencyKey",
     "Measurement",
     "Person",
     "Recipe",
     "Run",
+    "RunValue",
     "SignInLink",
     "Stack",
     "Statistic",

@@ -69,7 +69,8 @@ class Recipe(Identified, Claimable, Base):
 class Group(Identified, Base):
     """The rows that share a value of a protected attribute, or a combination of values.
 
-    ``key`` is stable across recipes (``everyone``, ``sex=Female``, ``sex=Female&race=Black``).
+    ``key`` is stable across recipes (``everyone``, ``sex=Female``, ``sex=Female&race=Black``). ``test_units`` counts the
+    persons of the test part where rows belong to persons, else its rows; null for groups counted before it existed.
     """
 
     __tablename__ = "group"
@@ -82,6 +83,7 @@ class Group(Identified, Base):
     train: Mapped[int]
     validation: Mapped[int]
     test: Mapped[int]
+    test_units: Mapped[int | None]
     label_counts: Mapped[dict[str, Any]]
     base_rate: Mapped[float | None]
     estimable: Mapped[bool]

@@ -43,13 +43,15 @@ class Statistic(Base):
 
 
 class Measurement(Base):
-    """Row-level sums of a paired difference averaged over seeds, made from the stored logits by ``audit.measure``.
+    """Row-level sums of values averaged over seeds, made from the stored logits by ``audit.measure``.
 
-    For one method, epsilon, group, true label (null: all labels), part and quantity: over units u (rows, or
-    persons), with D_u the unit's sum over its rows of the seed-mean of (baseline minus run) and n_u its rows:
-    ``units``, ``rows`` = sum n_u, ``total`` = sum D_u, ``total_squared`` = sum D_u^2, ``cross`` = sum D_u n_u,
-    ``rows_squared`` = sum n_u^2, ``total_each_squared`` = mean over seeds of
-    sum over units of d_us^2 (for the residual).
+    ``quantity`` is a metric's key (baseline minus run), ``level:`` and the key (the run itself, the baseline's too), or
+    ``rest:accuracy`` (the difference of the group less that of all others; without epsilon, averaged over the epsilons).
+    For one method, epsilon, group, part and quantity: over units u (rows, or persons), with D_u the unit's sum over its
+    rows of the seed-mean and n_u its rows: ``units``, ``rows`` = sum n_u, ``total`` = sum D_u, ``total_squared`` =
+    sum D_u^2, ``cross`` = sum D_u n_u, ``rows_squared`` = sum n_u^2, ``total_each_squared`` = mean over seeds of the sum
+    over units of d_us^2 (for the residual). ``label`` is the true label that the metric rests on (null: all). ``reason``
+    is a code of ``engine.metrics.reasons``.
     """
 
     __tablename__ = "measurement"
@@ -83,3 +85,45 @@ class Measurement(Base):
     rows_squared: Mapped[float] = mapped_column(Float(53))
     total_each_squared: Mapped[float | None] = mapped_column(Float(53))
     reason: Mapped[str | None] = mapped_column(String(200))
+
+
+class RunValue(Base):
+    """A metric of one run and group that counts cannot give (AUC, calibration), made from the logits."""
+
+    __tablename__ = "run_value"
+    __table_args__ = (UniqueConstraint("run_id", "group_id", "part", "metric"),)
+    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    team_id: Mapped[str] = mapped_column(ForeignKey("team.id"), index=True)
+    audit_id: Mapped[str] = mapped_column(ForeignKey("audit.id"), index=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("run.id"))
+    group_id: Mapped[str] = mapped_column(ForeignKey("group.id"))
+    part: Mapped[str] = mapped_column(String(20))
+    metric: Mapped[str] = mapped_column(String(50))
+    value: Mapped[float | None] = mapped_column(Float(53))
+    rows: Mapped[int]
+    reason: Mapped[str | None] = mapped_column(String(50))
+
+
+class GapFloor(Base):
+    """What a gap and an excess gap would be if all groups were equal, by shuffling whole units over groups.
+
+    ``by`` holds the names of the attributes that make the groups. Means over ``draws`` shuffles, and 95th percentiles.
+    """
+
+    __tablename__ = "gap_floor"
+    __table_args__ = (
+        UniqueConstraint("audit_id", "method", "epsilon_asked", "metric", "by", postgresql_nulls_not_distinct=True),
+    )
+    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    team_id: Mapped[str] = mapped_column(ForeignKey("team.id"), index=True)
+    audit_id: Mapped[str] = mapped_column(ForeignKey("audit.id"), index=True)
+    method: Mapped[str] = mapped_column(String(50))
+    epsilon_asked: Mapped[float | None]
+    metric: Mapped[str] = mapped_column(String(50))
+    by: Mapped[str]
+    gap: Mapped[float | None] = mapped_column(Float(53))
+    gap_upper: Mapped[float | None] = mapped_column(Float(53))
+    excess: Mapped[float | None] = mapped_column(Float(53))
+    excess_upper: Mapped[float | None] = mapped_column(Float(53))
+    draws: Mapped[int]
+    reason: Mapped[str | None] = mapped_column(String(50))

@@ -27,6 +27,21 @@ def interval_text(facts: CostFacts, row: CostRow) -> str:
     return f"{signed(row.low * facts.scale, digits)} to {signed(row.high * facts.scale, digits)}"
 
 
+def fresh_text(facts: CostFacts, row: CostRow) -> str:
+    """Where the metric of one more run with these settings would lie, 95 times in 100."""
+    if row.fresh_low is None or row.fresh_high is None:
+        return "—"
+    digits = digits_of(facts)
+    low, high = row.fresh_low * facts.scale, row.fresh_high * facts.scale
+    return f"{low:.{digits}f} to {high:.{digits}f}" + (" %" if facts.percent else "")
+
+
+def _marked(row: CostRow) -> tuple[str, str]:
+    """Whether the group pays more in accuracy than the rest, over the planned family."""
+    text = "—" if row.marked is None else "yes" if row.marked else "no"
+    return text, text
+
+
 def difference_text(facts: CostFacts, row: CostRow) -> str:
     """The cost of a row in points, with its sign."""
     return signed(None if row.cost is None else row.cost * facts.scale, digits_of(facts))
@@ -45,6 +60,10 @@ def hover_text(facts: CostFacts, row: CostRow) -> str:
         f"{facts.noun} {difference_text(facts, row)} {facts.unit}, 95 % interval {interval_text(facts, row)}",
         f"{level(facts, row.baseline)} without DP, {level(facts, row.value)} with; {row.seeds} seeds; {TAG}",
     ]
+    if row.marked:
+        lines.append("pays more than the rest in accuracy")
+    if row.fresh_low is not None:
+        lines.append(f"one fresh run: {fresh_text(facts, row)}")
     if row.reason:
         lines.append(plain(row.reason, 90))
     return "<br>".join(lines)
@@ -63,6 +82,8 @@ def cost_table(facts: CostFacts, rows: tuple[CostRow, ...], caption: str) -> Tab
         "With DP",
         f"{noun} ({facts.unit})",
         "95 % interval",
+        "More than the rest",
+        "One fresh run",
         "Seeds",
         "Note",
     )
@@ -99,6 +120,8 @@ def _cells(facts: CostFacts, row: CostRow) -> tuple[Cell, ...]:
         Cell(level(facts, row.value), row.value, number=True),
         Cell(difference_text(facts, row), scaled, number=True),
         Cell(interval_text(facts, row), row.low, number=True),
+        Cell(*_marked(row)),
+        Cell(fresh_text(facts, row), row.fresh_low, number=True),
         Cell(str(row.seeds), row.seeds, number=True),
         Cell(note(row)),
     )

@@ -17,7 +17,7 @@ from backend.edge import Asker, settings_of, transaction
 from backend.errors import Conflict, InputProblem, NotFound
 from backend.people.service import Principal, require
 from backend.progress.service import newest_id
-from frontend.pages import audit_form, audit_list, audit_view, cost_view, words
+from frontend.pages import audit_form, audit_list, audit_view, cost_view, gap_view, words
 from frontend.pages.dataset_view import may_run
 from frontend.pages.datasets import sample_lines
 from frontend.pages.rendering import page, part, stream_of
@@ -28,7 +28,7 @@ from worker.engine.results import AuditFacts
 router = APIRouter(include_in_schema=False)
 
 MOST_FIELDS = 300
-TABS = ("cost", "runs")
+TABS = ("cost", "gaps", "tradeoff", "runs")
 
 
 @router.get("/")
@@ -149,7 +149,7 @@ def _forecast(request: Request, principal: Principal, dataset_id: str, found: di
     with transaction(request) as session:
         labels = {row["key"]: row["label"] for row in datasets.groups(session, principal, dataset_id)["rows"]}
     rows = [
-        {"label": labels.get(r["group"], r["group"]), "value": r["smallest_detectable_cost"], "reason": r["reason"]}
+        r | {"label": labels.get(r["group"], r["group"]), "value": r["smallest_detectable_cost"]}
         for r in found["detectable"]
     ]
     return {**found, "detectable": rows}
@@ -159,7 +159,8 @@ def _load(request: Request, principal: Principal, audit_id: str) -> tuple[dict[s
     with transaction(request) as session:
         audit = service.get_audit(session, principal, audit_id)
         erased = audit["state"] == "erased"
-        facts = None if erased else service.audit_facts(session, settings_of(request), principal, audit_id)
+        wanted = [metric.key for metric in gap_view.metrics_of(request.query_params)]
+        facts = None if erased else service.audit_facts(session, settings_of(request), principal, audit_id, wanted)
     return audit, facts
 
 
@@ -201,7 +202,7 @@ def audit(request: Request, principal: Asker, audit_id: str, tab: str = "cost") 
         claim=audit_view.claim(audit["claim"]),
         runs=runs,
         runs_sentence=audit_view.runs_sentence(runs),
-        **(found | _progress(principal, audit) | _costs(audit, facts, chosen)),
+        **(found | _progress(principal, audit) | _numbers(request, audit, facts, chosen, tab)),
     )
 
 
@@ -222,8 +223,20 @@ def _costs(audit: dict[str, Any], facts: AuditFacts | None, chosen: Selection | 
             "references": None,
             "pages": [],
             "nothing_yet": "",
+            "marks": None,
         }
     return cost_view.context(audit["id"], audit["state"], facts, chosen)
+
+
+def _numbers(
+    request: Request, audit: dict[str, Any], facts: AuditFacts | None, chosen: Selection | None, tab: str
+) -> dict[str, Any]:
+    """What one tab shows."""
+    if facts is not None and tab == "gaps":
+        return gap_view.gaps(audit["id"], facts, request.query_params)
+    if facts is not None and tab == "tradeoff":
+        return gap_view.tradeoffs(audit["id"], facts, request.query_params)
+    return _costs(audit, facts, chosen)
 
 
 @router.get("/audits/{audit_id}/parts/{name}")
@@ -240,14 +253,14 @@ def audit_part(request: Request, principal: Asker, audit_id: str, name: str) -> 
         if name == "claim":
             return part("claim", claim=audit_view.claim(audit["claim"]))
         return part("audit_progress", **_progress(principal, audit))
-    if name not in ("opening", "cost"):
+    if name not in ("opening", "cost", "gaps", "tradeoff"):
         raise NotFound("part of this page")
     audit, facts = _load(request, principal, audit_id)
     found = _opening(request, audit, facts)
     chosen = found.pop("chosen")
     if name == "opening":
         return part("audit_opening", **found)
-    return part("audit_cost", **(found | _costs(audit, facts, chosen)))
+    return part(f"audit_{name}", **(found | _numbers(request, audit, facts, chosen, name)))
 
 
 @router.post("/audits/{audit_id}/stop")

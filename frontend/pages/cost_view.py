@@ -6,6 +6,7 @@ from typing import Any
 
 from frontend.charts.catalogue import CHARTS
 from frontend.charts.cost_table import reference_table
+from frontend.pages import mark_view
 from frontend.pages.selection import ALL, INTERVAL_WORDS, VIEWS, Selection, titles
 from worker.engine import catalogue
 from worker.engine.facts.costs import BASELINE, INTERVALS
@@ -33,6 +34,7 @@ def context(audit_id: str, state: str, audit: AuditFacts, chosen: Selection) -> 
         "references": _references(audit_id, chosen),
         "pages": _pages(audit_id, chosen),
         "nothing_yet": _nothing_yet(state),
+        "marks": mark_view.context(audit),
     }
 
 

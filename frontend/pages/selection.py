@@ -12,8 +12,9 @@ from frontend.charts.theme import Tone
 from worker.engine import catalogue
 from worker.engine.facts.costs import INTERVALS, Interval, cost_rows
 from worker.engine.facts.headline import headline
+from worker.engine.facts.marks import marked
 from worker.engine.metrics.base import Metric
-from worker.engine.results import EVERYONE, AuditFacts, GroupFacts
+from worker.engine.results import EVERYONE, AuditFacts, GroupFacts, attribute_set
 
 INTERVAL_WORDS: dict[str, str] = {"both": "rows and seeds", "sampling": "rows", "seeds": "seeds"}
 VIEWS = (("cost", "Cost against no DP"), ("value", "The metric itself"))
@@ -82,7 +83,7 @@ class Selection:
     @classmethod
     def of(cls, audit: AuditFacts, query: Mapping[str, str]) -> Selection:
         asked = Asked.of(query)
-        rows = tuple(cost_rows(audit, asked.metric, asked.interval))
+        rows = tuple(cost_rows(audit, asked.metric, asked.interval, marked(audit)))
         methods = tuple(dict.fromkeys(row.method for row in rows if row.epsilon_asked is not None))
         method = asked.method if asked.method in methods else None
         said = headline(
@@ -154,7 +155,7 @@ def attribute_sets(groups: tuple[GroupFacts, ...]) -> tuple[str, ...]:
 
 def set_of(group: GroupFacts) -> str:
     """Which attributes make this group."""
-    return " × ".join(group.attributes)
+    return attribute_set(group.attributes)
 
 
 def _usual_set(groups: tuple[GroupFacts, ...], sets: tuple[str, ...]) -> str:

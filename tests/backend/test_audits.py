@@ -98,7 +98,7 @@ def _measurement(audit: Audit, group: Group) -> Measurement:
         epsilon_asked=1.0,
         group_id=group.id,
         part="test",
-        quantity="correct",
+        quantity="accuracy",
         seeds=[0, 1],
         units=group.test,
         rows=group.test,

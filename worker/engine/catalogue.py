@@ -21,9 +21,15 @@ from worker.engine.methods.fairness_lens_original import FAIRNESS_LENS_ORIGINAL
 from worker.engine.methods.magnitude_error import MAGNITUDE_ERROR
 from worker.engine.methods.non_private import NON_PRIVATE
 from worker.engine.metrics.accuracy import ACCURACY
+from worker.engine.metrics.auc import AUC
+from worker.engine.metrics.balanced_accuracy import BALANCED_ACCURACY
 from worker.engine.metrics.base import Metric
+from worker.engine.metrics.brier_score import BRIER_SCORE
+from worker.engine.metrics.calibration_error import CALIBRATION_ERROR
+from worker.engine.metrics.false_negative_rate import FALSE_NEGATIVE_RATE
 from worker.engine.metrics.false_positive_rate import FALSE_POSITIVE_RATE
 from worker.engine.metrics.loss import LOSS
+from worker.engine.metrics.precision import PRECISION
 from worker.engine.metrics.selection_rate import SELECTION_RATE
 from worker.engine.metrics.true_positive_rate import TRUE_POSITIVE_RATE
 from worker.engine.params import NetworkKind
@@ -60,10 +66,16 @@ NETWORKS: tuple[NetworkKind, ...] = (
 
 METRICS: tuple[Metric, ...] = (
     ACCURACY,
+    BALANCED_ACCURACY,
     LOSS,
+    BRIER_SCORE,
+    CALIBRATION_ERROR,
     SELECTION_RATE,
     TRUE_POSITIVE_RATE,
+    FALSE_NEGATIVE_RATE,
     FALSE_POSITIVE_RATE,
+    PRECISION,
+    AUC,
 )
 
 FORMATS: tuple[Format, ...] = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,19 @@ PARTS: tuple[str, ...] = ("train", "validation", "test")
 
 EVERYONE = "everyone"
 """Key of the group that holds all rows."""
+
+PRIMARY = "accuracy"
+"""Key of the metric that marks, tuning and planning rest on, fixed before anything trains."""
+
+LEVEL, REST = "level:", "rest:"
+"""What stands before a metric's key in ``MeasurementRow.quantity`` where it is not the difference of a group but its own
+level (baseline: the baseline's), or the difference of the group less that of everyone else."""
+
+
+def attribute_set(attributes: Mapping[str, str]) -> str:
+    """What makes a group, in words: ``sex``, or ``sex x race``; groups of one set do not overlap."""
+    return " × ".join(attributes)
+
 
 RunState = Literal["finished", "diverged"]
 Activation = Literal["tanh", "relu"]
@@ -228,7 +241,11 @@ class StackResult:
 
 @dataclass(frozen=True)
 class MeasurementRow:
-    """Row-level sums over the units of a group, see ``backend.tables.Measurement``; label None means all labels."""
+    """Row-level sums over the units of a group, see ``backend.tables.Measurement``; label None means all labels.
+
+    ``quantity`` is a metric's key, or one with ``LEVEL`` or ``REST`` before it. With ``REST`` and no epsilon the differences
+    are means over all epsilons of the method. ``reason`` is a code of ``engine.metrics.reasons``.
+    """
 
     method: str
     epsilon: float | None
@@ -248,6 +265,57 @@ class MeasurementRow:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """Test counts and sums of all runs of an audit as arrays: r runs, g groups, l true labels, l predicted labels.
+
+    Attributes:
+        n: int64, shape (r, g, l), rows.
+        predicted: int64, shape (r, g, l, l), rows by predicted class.
+        loss, squared_error: float64, shape (r, g, l), sums.
+        present: bool, shape (r,), whether the run has statistics at all.
+    """
+
+    n: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    loss: NDArray[np.float64]
+    squared_error: NDArray[np.float64]
+    present: NDArray[np.bool_]
+
+    @property
+    def classes(self) -> int:
+        return int(self.n.shape[2])
+
+
+@dataclass(frozen=True)
+class RunValue:
+    """A metric of one run and group that counts cannot give; ``reason`` is a code."""
+
+    run: str
+    group: str
+    part: str
+    metric: str
+    value: float | None
+    rows: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class FloorRow:
+    """A gap and an excess gap if all groups by ``by`` were equal: means and 95th percentiles over ``draws`` shuffles."""
+
+    method: str
+    epsilon: float | None
+    metric: str
+    by: str
+    gap: float | None
+    gap_upper: float | None
+    excess: float | None
+    excess_upper: float | None
+    draws: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """A run as the facts layer sees it: where it stands and its test statistics."""
 
@@ -262,7 +330,7 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """A group as the facts layer sees it. ``n`` counts test rows."""
+    """A group as the facts layer sees it. ``n`` counts test rows, ``units`` their persons where rows belong to persons."""
 
     key: str
     label: str
@@ -270,15 +338,26 @@ class GroupFacts:
     n: int
     estimable: bool
     reason: str | None
+    units: int | None = None
 
 
 @dataclass(frozen=True)
 class AuditFacts:
-    """All that the numbers of one audit are made from, as read from the database."""
+    """All that the numbers of one audit are made from, as read from the database.
+
+    ``counts`` holds the runs' statistics as arrays, in the order of ``runs`` and ``groups``; where it is None they are
+    made from ``runs[*].statistics``. ``values`` holds by metric what counts cannot give, float64 of shape (runs, groups),
+    NaN where undefined. ``sums`` holds measurements by quantity as ``facts.grid.SumTable``; what is not there is made from
+    ``measurements``.
+    """
 
     groups: tuple[GroupFacts, ...]
     runs: tuple[RunFacts, ...]
     measurements: tuple[MeasurementRow, ...] = ()
+    sums: Mapping[str, Any] = field(default_factory=dict)
+    counts: Counts | None = None
+    values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    floors: tuple[FloorRow, ...] = ()
     seeds_planned: int = 0
     withheld_below: int = 10
     estimable_rows: int = 30
@@ -291,7 +370,9 @@ class CostRow:
 
     Rates are shares (0..1); ``cost`` = baseline - value for metrics where higher is better, value - baseline for
     losses, and for metrics without direction (selection rate) a *change*, value - baseline.
-    ``marked`` and ``survives_tuning`` are None until an audit has a tuning grid and a planned family of marks.
+    ``fresh_low`` and ``fresh_high`` are the prediction interval of ``value`` for one more run with these settings.
+    ``marked`` says whether this group pays more than the rest (see ``engine.facts.marks``), None where it cannot be said.
+    ``survives_tuning`` is None until an audit has a tuning grid. ``reason_code`` is the first reason in one word.
     """
 
     method: str
@@ -311,6 +392,9 @@ class CostRow:
     survives_tuning: str | None = None
     tag: Tag = "audit-only"
     reason: str | None = None
+    reason_code: str | None = None
+    fresh_low: float | None = None
+    fresh_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -325,7 +409,7 @@ class FieldError:
 class Forecast:
     """What an audit will take, before it starts. ``seconds`` is an estimate, said to be one.
 
-    ``detectable`` gives per group key the smallest cost of accuracy (share) that would be seen, or None with a reason.
+    ``detectable`` gives per group the smallest cost of accuracy that would be seen (``audits.power.Detectable``).
     """
 
     runs: int
@@ -333,4 +417,4 @@ class Forecast:
     steps: int
     seconds: float
     memory_bytes: int
-    detectable: tuple[tuple[str, float | None, str | None], ...] = field(default_factory=tuple)
+    detectable: tuple[Any, ...] = field(default_factory=tuple)

@@ -103,6 +103,7 @@ def _row(recipe: Recipe, position: int, group: GroupCount) -> dict[str, Any]:
         "train": group.train,
         "validation": group.validation,
         "test": group.test,
+        "test_units": group.test_units,
         "label_counts": {part: dict(counts) for part, counts in group.label_counts.items()},
         "base_rate": group.base_rate,
         "estimable": group.estimable,

@@ -23,6 +23,7 @@ from worker.engine.audits.plan import (
     smallest_detectable,
     stack_spec,
 )
+from worker.engine.audits.power import detectable
 from worker.engine.catalogue import METHODS, NETWORKS
 from worker.engine.results import PrivacyEvent
 
@@ -236,7 +237,8 @@ def test_a_forecast_counts_runs_and_grows_with_the_work():
     small = forecast(question, plans, SUMMARY, groups, 0.0002)
     assert (small.runs, small.stacks, small.steps) == (30, 5, 5 * 1520)
     assert 30 * 1520 * 0.0002 < small.seconds < 120
-    assert small.detectable[1] == ("sex=X", None, "withheld: fewer than 10 test rows")
+    withheld = small.detectable[1]
+    assert (withheld.group, withheld.cost, withheld.reason) == ("sex=X", None, "withheld: fewer than 10 test rows")
     assert forecast(question, plans, SUMMARY, groups, 0.002).seconds > small.seconds
     wide = forecast(question, plans, SUMMARY | {"features": 1000}, groups, 0.0002)
     assert wide.seconds > small.seconds
@@ -248,6 +250,23 @@ def test_the_smallest_detectable_cost_falls_with_rows_and_seeds():
     assert smallest_detectable(1, 5) <= 1
     assert smallest_detectable(1000, 5) == pytest.approx(2.8016 * math.sqrt(0.05 / 1000 * 1.2), rel=1e-4)
     assert smallest_detectable(4000, 5) < smallest_detectable(1000, 5) < smallest_detectable(1000, 1)
+
+
+def test_where_rows_belong_to_persons_persons_count():
+    rows, persons = (detectable(make_group("sex=X", 1200, units=units), 5) for units in (None, 60))
+    assert (rows.units, persons.units) == (1200, 60)
+    assert persons.cost == smallest_detectable(60, 5) > rows.cost
+
+
+@pytest.mark.parametrize(("units", "seeds"), [(50, 3), (400, 5), (6570, 20)])
+def test_so_many_units_halve_it_and_no_number_of_seeds_does(units, seeds):
+    found = detectable(make_group("sex=X", units), seeds)
+    assert found.units_to_halve == 4 * units
+    assert (
+        smallest_detectable(found.units_to_halve, seeds) <= found.cost / 2 < smallest_detectable(4 * units - 1, seeds)
+    )
+    assert found.seeds_to_halve is None
+    assert found.with_endless_seeds > found.cost / 2
 
 
 # -- the claim ------------------------------------------------------------------------------------------------------------

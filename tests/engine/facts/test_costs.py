@@ -167,7 +167,7 @@ def row_of(each: np.ndarray, sizes: np.ndarray) -> MeasurementRow:
         group="everyone",
         label=None,
         part="test",
-        quantity="correct",
+        quantity="accuracy",
         seeds=tuple(range(len(each))),
         units=each.shape[1],
         rows=int(sizes.sum()),

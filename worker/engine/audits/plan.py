@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from worker.engine.audits.claim import claim, published_events
+from worker.engine.audits.power import detectable, smallest_detectable
 from worker.engine.audits.question import BASELINE, Question, check_question, default_delta
 from worker.engine.results import Forecast, GroupFacts, RunSpec, StackSpec
 
@@ -33,8 +34,6 @@ _START_SECONDS = 3.0
 _REFERENCE_PARAMETERS, _REFERENCE_BATCH = 101 * 64 + 65, 256
 _SMALLEST_SHARE = 0.25
 _BASE_MEMORY = 400_000_000
-_DISAGREEMENT = 0.05
-_Z_LEVEL, _Z_POWER = 1.959964, 0.841621
 
 
 @dataclass(frozen=True)
@@ -150,12 +149,9 @@ def forecast(
     run_steps = sum(len(plan.runs) * plan.steps for plan in plans)
     seconds = run_steps * seconds_per_run_step * share + len(plans) * _START_SECONDS
     seconds += len(question.methods) * len(question.epsilons) * _CALIBRATION_SECONDS
-    detectable = tuple(
-        (group.key, smallest_detectable(group.n, question.seeds) if group.estimable else None, group.reason)
-        for group in groups
-    )
+    seen = tuple(detectable(group, question.seeds) for group in groups)
     steps = sum(plan.steps for plan in plans)
-    return Forecast(runs, len(plans), steps, seconds, _memory(question, plans, summary, parameters, batch), detectable)
+    return Forecast(runs, len(plans), steps, seconds, _memory(question, plans, summary, parameters, batch), seen)
 
 
 def _memory(
@@ -169,14 +165,3 @@ def _memory(
     numbers = rows * (int(summary["features"]) + 8) + 4 * runs * parameters + 1.5 * batch * wide
     numbers += evaluated * runs * int(summary["classes"])
     return _BASE_MEMORY + 4 * math.ceil(numbers)
-
-
-def smallest_detectable(test_rows: int, seeds: int) -> float | None:
-    """The smallest cost of accuracy (share) seen with power 0.8 by a two-sided test of level 0.05; None without rows.
-
-    Assumes that baseline and run disagree on 5 % of the group's rows, and that a seed's mean varies as much as that
-    sampling does: (1.96 + 0.84) * sqrt(0.05 / n * (1 + 1 / seeds)), by the normal approximation. At most 1.
-    """
-    if test_rows < 1:
-        return None
-    return min(1.0, (_Z_LEVEL + _Z_POWER) * math.sqrt(_DISAGREEMENT / test_rows * (1 + 1 / seeds)))

@@ -35,6 +35,7 @@ class Thresholds:
 class GroupCount:
     """One group with its counts; ``label_counts`` is by part, then by class number as text.
 
+    ``test_units`` counts the persons of the test part where there is a person id, else its rows.
     ``base_rate`` is the share of class 1 among all its rows, None with a reason where the group is withheld or empty.
     """
 
@@ -48,6 +49,7 @@ class GroupCount:
     base_rate: float | None
     estimable: bool
     reason: str | None
+    test_units: int = 0
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ def _count(
         favourable / total if shown and total else None,
         reason is None,
         reason,
+        rows["test"] if test_persons is None else test_persons,
     )
 
 

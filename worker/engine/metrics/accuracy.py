@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.engine.metrics.base import Metric
+from worker.engine.metrics.base import Metric, correct_counts, share
 
 ACCURACY = Metric(
     key="accuracy",
@@ -13,5 +13,7 @@ ACCURACY = Metric(
         "look at the true positive rate too."
     ),
     better="higher",
-    quantity="correct",
+    linear=lambda rows: rows.correct,
+    counted=lambda counts: share(correct_counts(counts).sum(2), counts.n.sum(2)),
+    gap_title="Accuracy gap",
 )

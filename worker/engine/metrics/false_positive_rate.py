@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.engine.metrics.base import Metric
+from worker.engine.metrics.base import Metric, share
 
 FALSE_POSITIVE_RATE = Metric(
     key="false_positive_rate",
@@ -12,7 +12,9 @@ FALSE_POSITIVE_RATE = Metric(
         "about them, 1 always. It is defined for two classes."
     ),
     better="lower",
-    quantity="predicted_positive",
+    linear=lambda rows: rows.favourable,
+    counted=lambda counts: share(counts.predicted[:, :, 0, 1], counts.n[:, :, 0]),
     label=0,
     two_classes=True,
+    gap_title="False positive rate gap",
 )

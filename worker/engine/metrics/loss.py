@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.engine.metrics.base import Metric
+from worker.engine.metrics.base import Metric, share
 
 LOSS = Metric(
     key="loss",
@@ -13,6 +13,9 @@ LOSS = Metric(
         "tails, so few rows can move it."
     ),
     better="lower",
-    quantity="loss",
+    linear=lambda rows: rows.loss,
+    counted=lambda counts: share(counts.loss.sum(2), counts.n.sum(2)),
+    bounded=False,
     unit="nats",
+    gap_title="Loss gap",
 )
