@@ -87,8 +87,9 @@ class NotSignedIn(ProductError):
     title = "Not signed in"
 
     def __init__(self, detail: str = "") -> None:
+        self.reason = detail
         super().__init__(
-            detail or "Nobody is signed in. Open a sign-in link in the browser, or send a bearer token.",
+            detail or "Nobody is signed in. Sign in with the browser, or send a bearer token.",
             headers={"WWW-Authenticate": "Bearer"},
         )
 

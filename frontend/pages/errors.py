@@ -20,7 +20,8 @@ def page_error(request: Request, problem: ProductError) -> Response:
         )
         return Response(template.render(p=problem), problem.status, problem.headers, "text/html")
     if problem.status == 401:
-        return sign_in_page(request, reason=problem.detail, next_path=next_of(request), status=401)
+        reason = getattr(problem, "reason", "") or "This page is for those who are signed in."
+        return sign_in_page(request, reason=reason, next_path=next_of(request), status=401)
     answer = page(request, "error", _person(request), status=problem.status, problem=problem)
     answer.headers.update({key: value for key, value in problem.headers.items() if key.lower() != "www-authenticate"})
     return answer
