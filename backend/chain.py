@@ -145,7 +145,10 @@ def check(session: Session, newest: int | None = None) -> Check:
         last = session.scalar(select(func.max(Activity.number))) or 0
         found = found.where(Activity.number > last - newest)
     rows = session.scalars(found.execution_options(yield_per=1000))
-    return _follow(rows, whole=newest is None)
+    try:
+        return _follow(rows, whole=newest is None)
+    finally:
+        rows.close()
 
 
 def _follow(rows: Iterable[Activity], *, whole: bool) -> Check:
