@@ -1,4 +1,4 @@
-"""``python -m backend serve | migrate | demo | link | doctor``; installed as ``counterpoise``."""
+"""``python -m backend serve | migrate | demo | link | doctor | permissions``; installed as ``counterpoise``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from backend.embedded import DemoProblem
 
 ROOT = Path(__file__).resolve().parent.parent
-ROLES = ("analyst", "dpo", "admin")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -31,13 +30,17 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--port", type=_port, default=8000, help="where the web listens on 127.0.0.1 (8000)")
     demo.add_argument("--with-parent", action="store_true", help="stop when the process that started it ends")
     demo.set_defaults(run=_demo)
-    link = commands.add_parser("link", help="print a fresh one-time sign-in link")
-    link.add_argument("role", choices=ROLES, nargs="?", default="analyst")
+    link = commands.add_parser(
+        "link", help="print a fresh one-time sign-in link; on a server at first the first admin's"
+    )
+    link.add_argument("who", nargs="?", help="a role or an e-mail address (in the demo analyst, on a server admin)")
     link.set_defaults(run=_link)
     doctor = commands.add_parser("doctor", help="say what is up, and which versions")
     doctor.set_defaults(run=_doctor)
     for command in (demo, link, doctor):
         command.add_argument("--var", type=Path, help="folder of the data (var beside the code)")
+    permissions = commands.add_parser("permissions", help="print the table of permissions, as docs/permissions.md")
+    permissions.set_defaults(run=_permissions)
     migrate = commands.add_parser("migrate", help="bring the database of DATABASE_URL to the newest schema")
     migrate.set_defaults(run=_migrate)
     serve = commands.add_parser("serve", help="the web process, with settings from the environment")
@@ -73,10 +76,17 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _link(options: argparse.Namespace) -> int:
-    from backend.demo_people import fresh_link
     from backend.doctor import settings_at_hand
+    from backend.link import fresh_link
 
-    print(fresh_link(settings_at_hand(folder_of(options)), options.role))
+    print(fresh_link(settings_at_hand(folder_of(options)), options.who))
+    return 0
+
+
+def _permissions(_options: argparse.Namespace) -> int:
+    from backend.permissions import as_markdown
+
+    print(as_markdown(), end="")
     return 0
 
 

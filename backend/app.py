@@ -15,20 +15,23 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from backend import api_docs, assets, errors
 from backend.audits.number_routes import router as numbers
+from backend.activity.routes import router as activity
 from backend.audits.routes import router as audits
 from backend.catalogue.routes import router as catalogue
 from backend.celery_queue import CeleryQueue
 from backend.database import Database, make_engine
 from backend.datasets.routes import router as datasets
 from backend.health.routes import router as health
-from backend.middleware import BodyLimit, Guard, SameSite, SecurityHeaders
+from backend.middleware import BodyLimit, Guard, Guesses, SameSite, SecurityHeaders
+from backend.people.limits import Gate
+from backend.people.oidc import Provider
 from backend.people.routes import router as people
 from backend.progress.routes import router as progress
 from backend.settings import Settings
 from backend.storage import Storage
 from frontend import pages
 
-SECRET = re.compile(r"(/sign-in/)[^/?\s]+")
+SECRET = re.compile(r"(/sign-in/)[^/?\s]+(\?\S*)?")
 
 Handler = Callable[[int, FrameType | None], object]
 
@@ -54,11 +57,24 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.storage = Storage(settings)
     app.state.queue = CeleryQueue(settings.redis_url)
     app.state.database = Database(make_engine(settings.database_url), app.state.queue)
+    app.state.gate = Gate()
+    app.state.provider = Provider(settings) if settings.oidc_issuer else None
     app.state.closing = False
     errors.install(app)
     logging.getLogger("uvicorn.access").addFilter(HideSecrets())
     _pass_through(app, settings)
-    for router in (health, catalogue, datasets, audits, numbers, progress, people, api_docs.router, assets.router):
+    for router in (
+        health,
+        catalogue,
+        datasets,
+        audits,
+        numbers,
+        progress,
+        people,
+        activity,
+        api_docs.router,
+        assets.router,
+    ):
         app.include_router(router)
     pages.install(app)
     return app
@@ -78,6 +94,7 @@ def _pass_through(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(SameSite, settings=settings)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
+    app.add_middleware(Guesses, settings=settings)
     app.add_middleware(Guard)
     app.add_middleware(SecurityHeaders, settings=settings)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.orm import Session, sessionmaker
 
+from backend.chain import append_pending
 from backend.queue import Queue
 
 
@@ -38,11 +39,12 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """A session that commits when the block ends well and rolls back otherwise."""
+        """A session that commits when the block ends well, its activity written last, and rolls back otherwise."""
         with self._make() as session:
             session.info[ASKED] = []
             with session.begin():
                 yield session
+                append_pending(session)
             for job, object_id, queue in session.info.pop(ASKED):
                 self.queue.send(job, object_id, queue)
 

@@ -46,17 +46,6 @@ def prepare(settings: Settings, var: Path) -> Sequence[str]:
 TOKENS = tuple(TOKEN_FILES.items())
 
 
-def fresh_link(settings: Settings, role: str) -> str:
-    """A new one-time link of the person with ``role`` in the first team."""
-    engine = make_engine(settings.database_url, pool_size=1)
-    try:
-        with Database(engine, CeleryQueue(settings.redis_url)).transaction() as session:
-            persons = people.ensure_demo_people(session, settings)
-            return people.sign_in_url(settings, people.make_link(session, persons[role]))
-    finally:
-        engine.dispose()
-
-
 def _link(session: Session, settings: Settings, role: str, person_id: str) -> str:
     return f"  {TITLES[role]:<24}{people.sign_in_url(settings, people.make_link(session, person_id))}"
 

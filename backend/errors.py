@@ -10,6 +10,7 @@ ProductError
 ├── Conflict         409  right request, wrong moment
 ├── TooLarge         413
 ├── WrongType        415
+├── TooMany          429  too often; Retry-After says when again
 └── NotReady         503  something this needs is away
 
 Errors of the engine know no HTTP status; ``STATUS_OF_ENGINE_ERROR`` gives it. Nothing that a person uploaded is logged.
@@ -86,8 +87,9 @@ class NotSignedIn(ProductError):
     title = "Not signed in"
 
     def __init__(self, detail: str = "") -> None:
+        self.reason = detail
         super().__init__(
-            detail or "Nobody is signed in. Open a sign-in link in the browser, or send a bearer token.",
+            detail or "Nobody is signed in. Sign in with the browser, or send a bearer token.",
             headers={"WWW-Authenticate": "Bearer"},
         )
 
@@ -135,6 +137,16 @@ class WrongType(ProductError):
 
     status = 415
     title = "Wrong content type"
+
+
+class TooMany(ProductError):
+    """Asked for too often; ``Retry-After`` says in how many seconds it may be tried again."""
+
+    status = 429
+    title = "Too many attempts"
+
+    def __init__(self, detail: str, seconds: float = 60) -> None:
+        super().__init__(detail, headers={"Retry-After": str(max(1, round(seconds)))})
 
 
 class NotReady(ProductError):

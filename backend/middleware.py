@@ -1,18 +1,22 @@
-"""What every request passes on its way in and out, outermost first: SecurityHeaders, Guard, BodyLimit, SameSite.
+"""What every request passes on its way in and out, outermost first: SecurityHeaders, Guard, Guesses, BodyLimit, SameSite.
 
 Plain ASGI, so that a stream of events passes through untouched.
 """
 
 from __future__ import annotations
 
+import hmac
+import time
+from collections import Counter
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backend.errors import NotAllowed, TooLarge, answer, internal, log_fault
+from backend.edge import cookie_name, csrf_token
+from backend.errors import NotAllowed, TooLarge, TooMany, answer, internal, log_fault
 from backend.settings import Settings
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -27,6 +31,11 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "form-action 'self'",
         "base-uri 'none'",
     )
+)
+NEVER_GUESSED = ("/static/", "/assets/", "/health", "/ready", "/signed-out")
+TOO_MANY_GUESSES = (
+    "Too many requests from this address found nothing, or nobody. Nothing more is looked up for it in this minute. "
+    "Wait until the minute is over, and check the address or the token."
 )
 SECURITY_HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
@@ -94,6 +103,37 @@ class SecurityHeaders:
         await self.app(scope, receive, with_headers)
 
 
+class Guesses:
+    """Makes guessing slow: an address that finds nothing or nobody too often in a minute has to wait for the next.
+
+    Counted in each web process on its own, on the event loop, without the database.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self._most = settings.guesses_per_minute
+        self._minute, self._misses = 0, Counter[str]()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].startswith(NEVER_GUESSED):
+            await self.app(scope, receive, send)
+            return
+        address = scope["client"][0] if scope.get("client") else ""
+        now = time.time()
+        if self._minute != int(now // 60):
+            self._minute, self._misses = int(now // 60), Counter()
+        if self._misses[address] >= self._most:
+            await answer(Request(scope), TooMany(TOO_MANY_GUESSES, 60 - now % 60))(scope, receive, send)
+            return
+
+        async def noted(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] in (401, 404):
+                self._misses[address] += 1
+            await send(message)
+
+        await self.app(scope, receive, noted)
+
+
 class BodyLimit:
     """Counts the bytes of every body as they come, whatever Content-Length says, and stops at the limit."""
 
@@ -130,12 +170,14 @@ class BodyLimit:
 class SameSite:
     """Refuses changes that another site asks a signed-in browser to make.
 
-    Browsers say where a request comes from in Sec-Fetch-Site, older ones in Origin; a request with neither does not
-    come from a page. Requests with their own Authorization header cannot be forged this way.
+    Browsers say where a request comes from in Sec-Fetch-Site, older ones in Origin. A request with neither, but with the
+    session's cookie, needs the token that only its holder can know (``csrf_token`` of ``GET /api/v1/me``). Requests with
+    their own Authorization header cannot be forged this way: with it, the cookie counts for nothing.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
+        self._cookie = cookie_name(settings)
         self._own_host = urlsplit(settings.base_url).netloc.lower()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,7 +185,8 @@ class SameSite:
             await self.app(scope, receive, send)
             return
         refusal = NotAllowed(
-            "This change was asked for by a page of another site. It was not made. Open this site and do it there."
+            "This change was asked for by a page of another site, or by a browser that does not say from where. "
+            "It was not made. Open this site and do it there; a program sends X-CSRF-Token."
         )
         await answer(Request(scope), refusal)(scope, receive, send)
 
@@ -153,7 +196,14 @@ class SameSite:
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         if site is not None:
             return site in ("same-origin", "none")
-        return origin is None or self._same_host(origin, headers.get("host", ""))
+        if origin is not None:
+            return self._same_host(origin, headers.get("host", ""))
+        secret = cookie_parser(headers.get("cookie", "")).get(self._cookie)
+        return secret is None or self._knows(headers.get("x-csrf-token", ""), secret)
+
+    @staticmethod
+    def _knows(given: str, secret: str) -> bool:
+        return hmac.compare_digest(given.encode(), csrf_token(secret).encode())
 
     def _same_host(self, origin: str, host: str) -> bool:
         try:

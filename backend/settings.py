@@ -32,6 +32,30 @@ class Settings(BaseSettings):
         Path("var/tmp"), description="Where a child process reads an upload; cleaned at start."
     )
 
+    smtp_url: str = Field(
+        "",
+        description="Mail server for invitations and resets: smtp://user:password@host:587 (STARTTLS), smtps://…:465 (TLS), "
+        "smtp+plain://… (neither). Empty: links are shown to the admin.",
+    )
+    mail_from: str = Field("", description="Sender of these mails; needed with SMTP_URL.")
+    oidc_issuer: str = Field(
+        "", description="Issuer of OpenID Connect, as its discovery document says it; empty: none."
+    )
+    oidc_client_id: str = Field("", description="Client id there. Register BASE_URL/sign-in/oidc/callback.")
+    oidc_client_secret: str = Field("", description="Client secret there; empty for a public client.")
+    oidc_title: str = Field("Single sign-on", description="Words on the button that leads there.")
+    oidc_newcomers: Literal["", "analyst", "auditor"] = Field(
+        "", description="Role of people who come from there without an invitation; empty: they are refused."
+    )
+    sign_in_failures: int = Field(
+        10, ge=1, description="Failed sign-ins of one account until it is locked for a while."
+    )
+    sign_in_minutes: float = Field(15, gt=0, description="How long that lasts, and how long failures are counted.")
+    session_days: float = Field(14, gt=0, le=400, description="Days after which a browser has to sign in again.")
+    guesses_per_minute: int = Field(
+        300, ge=1, description="Requests of one address that find nothing or nobody, until it has to wait."
+    )
+
     train_device: Literal["cpu", "cuda"] = Field("cpu", description="Kernel that new stacks are planned for.")
     train_threads: int = Field(2, ge=1, le=256, description="Threads of one stack; part of its plan.")
     seconds_per_run_step: float = Field(
@@ -62,6 +86,20 @@ class Settings(BaseSettings):
     def _no_sample_secret_in_production(self) -> Settings:
         if self.mode == "production" and (self.secret_key == SAMPLE_SECRET or len(self.secret_key) < 32):
             raise ValueError("SECRET_KEY is the sample one or shorter than 32 characters. Set it to a random string.")
+        return self
+
+    @model_validator(mode="after")
+    def _whole_groups(self) -> Settings:
+        if self.oidc_issuer and not self.oidc_client_id:
+            raise ValueError("OIDC_ISSUER is set and OIDC_CLIENT_ID is not. Set both, or neither.")
+        if self.oidc_issuer and self.mode == "production" and not self.oidc_issuer.startswith("https://"):
+            raise ValueError("OIDC_ISSUER must begin with https:// in production. Set the issuer's own address.")
+        if self.smtp_url and not self.smtp_url.startswith(("smtp://", "smtps://", "smtp+plain://")):
+            raise ValueError(
+                "SMTP_URL must begin with smtp://, smtps:// or smtp+plain://. Set it so, or leave it empty."
+            )
+        if self.smtp_url and "@" not in self.mail_from:
+            raise ValueError("SMTP_URL is set and MAIL_FROM is not an e-mail address. Set both, or neither.")
         return self
 
     @cached_property

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from backend.audits import planning, queries, rows, states
 from backend.audits.planning import Planned
+from backend.chain import record
 from backend.database import ask
 from backend.datasets.service import ready_recipe
 from backend.errors import Conflict, InputProblem
@@ -71,6 +72,7 @@ def start(
     _add_stacks(session, audit, planned.stacks)
     session.refresh(audit)
     ask(session, PLAN_AUDIT, audit.id)
+    record(session, principal, "audit.started", "audit", audit.id)
     return get_audit(session, principal, audit.id)
 
 
@@ -188,6 +190,7 @@ def stop(session: Session, principal: Principal, audit_id: str) -> dict[str, Any
     require(principal, "run")
     audit = fetch_owned(session, principal, Audit, audit_id, lock=True)
     states.stop(session, audit)
+    record(session, principal, "audit.stopped", "audit", audit.id)
     return _full(session, audit)
 
 
@@ -197,6 +200,7 @@ def resume(session: Session, principal: Principal, audit_id: str) -> dict[str, A
     audit = fetch_owned(session, principal, Audit, audit_id, lock=True)
     states.resume(session, audit, fetch_owned(session, principal, Dataset, audit.dataset_id))
     session.flush()
+    record(session, principal, "audit.resumed", "audit", audit.id)
     return _full(session, audit)
 
 
@@ -204,6 +208,8 @@ def erase(session: Session, storage: Storage, principal: Principal, audit_id: st
     """Removes every number of an audit and answers with the receipt; twice does no harm."""
     require(principal, "run", "admin")
     audit = fetch_owned(session, principal, Audit, audit_id, lock=True)
+    if audit.state != "erased":
+        record(session, principal, "audit.erased", "audit", audit.id)
     return states.erase(session, storage, audit, principal.person_id)
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from backend import plain
+from backend.chain import PROGRAM, record
 from backend.database import Database, ask
 from backend.datasets import erasure, queries, samples, views
 from backend.errors import Conflict, InputProblem, NotFound, TooLarge
@@ -97,6 +98,7 @@ def receive(
     session.flush()
     session.refresh(row)
     ask(session, READ_DATASET, row.id)
+    record(session, principal, "dataset.added", "dataset", row.id, sample=sample is not None)
     return views.full(row, None)
 
 
@@ -235,6 +237,7 @@ def put_recipe(session: Session, principal: Principal, dataset_id: str, body: Ma
     row.asked_at, row.attempt, row.lease_until, row.worker = datetime.now(UTC), 0, None, None
     session.flush()
     ask(session, READ_DATASET, row.id)
+    record(session, principal, "dataset.recipe", "dataset", row.id)
     return views.full(row, queries.newest_recipe(session, row.id))
 
 
@@ -279,6 +282,7 @@ def put_roles(session: Session, principal: Principal, dataset_id: str, body: Map
     session.add(recipe)
     session.flush()
     ask(session, COUNT_GROUPS, recipe.id)
+    record(session, principal, "dataset.roles", "dataset", row.id)
     return recipe.id
 
 
@@ -350,6 +354,7 @@ def erase(
     row = fetch_owned(session, principal, Dataset, dataset_id, lock=True)
     if row.state == "erased" and row.receipt is not None:
         return row.receipt
+    record(session, principal, "dataset.erased", "dataset", row.id)
     return erasure.erase(session, storage, row, principal.person_id, settings.withheld_below)
 
 
@@ -361,6 +366,7 @@ def erase_expired(session: Session, storage: Storage, withheld_below: int) -> in
         row = session.get_one(Dataset, dataset_id, with_for_update=True, populate_existing=True)
         if row.state != "erased":
             erasure.erase(session, storage, row, "retention", withheld_below)
+            record(session, PROGRAM, "dataset.erased", "dataset", row.id, expired=True)
             count += 1
     return count
 

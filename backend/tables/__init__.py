@@ -1,5 +1,6 @@
 """All tables of the database, and nothing but SQLAlchemy."""
 
+from backend.tables.activity import Activity
 from backend.tables.audit import Audit, Calibration, Run, Stack
 from backend.tables.base import Base, Claimable, random_id
 from backend.tables.dataset import Dataset, Group, Recipe
@@ -11,6 +12,7 @@ from backend.tables.person import (
     BrowserSession,
     IdempotencyKey,
     Person,
+    SignInCount,
     SignInLink,
     Team,
     Token,
@@ -19,6 +21,7 @@ from backend.tables.person import (
 __all__ = [
     "ROLES",
     "SCOPES",
+    "Activity",
     "Audit",
     "Base",
     "BrowserSession",
@@ -34,6 +37,7 @@ __all__ = [
     "Recipe",
     "Run",
     "RunValue",
+    "SignInCount",
     "SignInLink",
     "Stack",
     "Statistic",

@@ -9,6 +9,7 @@ from backend.edge import known_principal
 from backend.errors import ProductError
 from backend.people.service import Principal
 from frontend.pages.rendering import ENVIRONMENT, page
+from frontend.pages.sign_in import next_of, sign_in_page
 
 
 def page_error(request: Request, problem: ProductError) -> Response:
@@ -18,6 +19,9 @@ def page_error(request: Request, problem: ProductError) -> Response:
             '{% from "parts/macros.html" import problem as show %}{{ show(p.title, p.detail, p.errors) }}'
         )
         return Response(template.render(p=problem), problem.status, problem.headers, "text/html")
+    if problem.status == 401:
+        reason = getattr(problem, "reason", "") or "This page is for those who are signed in."
+        return sign_in_page(request, reason=reason, next_path=next_of(request), status=401)
     answer = page(request, "error", _person(request), status=problem.status, problem=problem)
     answer.headers.update({key: value for key, value in problem.headers.items() if key.lower() != "www-authenticate"})
     return answer

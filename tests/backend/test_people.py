@@ -19,6 +19,7 @@ from backend.settings import Settings
 from backend.tables import BrowserSession, Dataset, Person, SignInLink, Token
 
 Client = TestClient
+SAME = {"Sec-Fetch-Site": "same-origin"}
 
 
 def principal(database: Database, person_id: str) -> Principal:
@@ -61,12 +62,12 @@ def test_a_browser_session_opens_rest_until_it_is_revoked(
 ) -> None:
     with database.transaction() as session:
         secret = service.redeem_link(session, service.make_link(session, persons["dpo"]))
-    browser = TestClient(app, cookies={cookie_name(settings): secret})
-    assert browser.get("/api/v1/me").json()["permissions"] == ["decide", "read"]
+    browser = TestClient(app, cookies={cookie_name(settings): secret}, headers=SAME)
+    assert browser.get("/api/v1/me").json()["permissions"] == ["decide", "oversee", "read"]
     made = browser.post("/api/v1/tokens", json={"name": "gate\n<b>", "scopes": ["read"], "days": 7})
     assert made.status_code == 201
     tool = TestClient(app, headers={"Authorization": f"Bearer {made.json()['token']}"})
-    assert tool.get("/api/v1/me").json()["permissions"] == ["read"]
+    assert tool.get("/api/v1/me").json()["permissions"] == ["oversee", "read"]
     assert tool.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}).status_code == 403
     listed = browser.get("/api/v1/tokens").json()["items"]
     assert [item["name"] for item in listed] == ["gate <b>"]
@@ -95,7 +96,7 @@ def test_a_token_that_cannot_be_made(
 ) -> None:
     with database.transaction() as session:
         secret = service.redeem_link(session, service.make_link(session, persons["dpo"]))
-    answer = TestClient(app, cookies={cookie_name(settings): secret}).post("/api/v1/tokens", json=body)
+    answer = TestClient(app, cookies={cookie_name(settings): secret}, headers=SAME).post("/api/v1/tokens", json=body)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == field
 
@@ -139,7 +140,7 @@ def test_one_function_decides_who_sees_what(
 def test_permissions_of_roles() -> None:
     for role, held in service.PERMISSIONS_OF_ROLE.items():
         someone = Principal("p", "t", "Ada", role, held, "session")
-        for permission in ("read", "run", "decide", "admin"):
+        for permission in ("read", "run", "decide", "oversee", "admin"):
             if permission in held:
                 require(someone, permission)  # type: ignore[arg-type]  # a loop over the four
             else:

@@ -91,3 +91,37 @@ def test_every_constraint_has_a_name_of_ours(spare: Engine):
     ours = [row for row in names if row[0] != "alembic_version" and not row[2].startswith("NOT NULL")]
     assert ours
     assert all(row[1].split("_")[0] in ("pk", "fk", "uq", "ck") for row in ours)
+
+
+def triggers(engine: Engine) -> list[tuple[object, ...]]:
+    query = (
+        "SELECT pg_get_triggerdef(t.oid), p.prosrc FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
+        "WHERE NOT t.tgisinternal ORDER BY 1"
+    )
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(query))]
+
+
+def test_the_guard_of_the_activity_log_is_made_alike(spare: Engine):
+    migrate.upgrade(url_of(spare))
+    migrated = triggers(spare)
+    assert "activity_guard" in str(migrated)
+    migrate.downgrade(url_of(spare), "base")
+    with spare.begin() as connection:
+        connection.execute(text("DROP TABLE alembic_version"))
+    Base.metadata.create_all(spare)
+    assert triggers(spare) == migrated
+
+
+def test_people_of_before_accounts_are_kept(spare: Engine):
+    migrate.upgrade(url_of(spare), "0001")
+    with spare.begin() as connection:
+        connection.execute(text("INSERT INTO team (id, name) VALUES ('t', 'Fairness')"))
+        connection.execute(text("INSERT INTO person (id, team_id, name, role) VALUES ('p', 't', 'Ada', 'analyst')"))
+        connection.execute(
+            text("INSERT INTO sign_in_link (id, person_id, secret_hash, expires_at) VALUES ('l', 'p', 'h', now())")
+        )
+    migrate.upgrade(url_of(spare))
+    with spare.connect() as connection:
+        assert connection.execute(text("SELECT name, email FROM person")).one() == ("Ada", None)
+        assert connection.execute(text("SELECT purpose FROM sign_in_link")).scalar_one() == "sign-in"
