@@ -14,8 +14,8 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from backend import api_docs, assets, errors
-from backend.audits.number_routes import router as numbers
 from backend.activity.routes import router as activity
+from backend.audits.number_routes import router as numbers
 from backend.audits.routes import router as audits
 from backend.catalogue.routes import router as catalogue
 from backend.celery_queue import CeleryQueue

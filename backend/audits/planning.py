@@ -15,9 +15,8 @@ from backend.errors import InputProblem
 from backend.settings import Settings
 from backend.tables import Recipe
 from worker.engine.audits import plan
-from worker.engine.audits.plan import Question, StackPlan
+from worker.engine.audits.plan import Forecast, Question, StackPlan
 from worker.engine.catalogue import METHODS, NETWORKS
-from worker.engine.results import Forecast
 
 KERNEL_OF_DEVICE = {"cpu": "eager-cpu", "cuda": "eager-cuda"}
 

@@ -15,10 +15,10 @@ from worker.engine import catalogue
 from worker.engine.facts.costs import cost_rows
 from worker.engine.facts.disparities import BEST, disparity_rows
 from worker.engine.facts.gaps import ODDS
-from worker.engine.facts.grid import points_of
+from worker.engine.facts.grid import attribute_set, points_of
 from worker.engine.facts.tradeoff import Tradeoff, tradeoff
 from worker.engine.metrics.base import Metric
-from worker.engine.results import EVERYONE, AuditFacts, attribute_set
+from worker.engine.results import EVERYONE, AuditFacts
 
 Query = Mapping[str, str]
 GROUP_MIN, MAX_COST = 200, 3.0

@@ -11,10 +11,11 @@ from frontend.charts.base import MOST_GROUPS, CostFacts, View
 from frontend.charts.theme import Tone
 from worker.engine import catalogue
 from worker.engine.facts.costs import INTERVALS, Interval, cost_rows
+from worker.engine.facts.grid import attribute_set
 from worker.engine.facts.headline import headline
 from worker.engine.facts.marks import marked
 from worker.engine.metrics.base import Metric
-from worker.engine.results import EVERYONE, AuditFacts, GroupFacts, attribute_set
+from worker.engine.results import EVERYONE, AuditFacts, GroupFacts
 
 INTERVAL_WORDS: dict[str, str] = {"both": "rows and seeds", "sampling": "rows", "seeds": "seeds"}
 VIEWS = (("cost", "Cost against no DP"), ("value", "The metric itself"))

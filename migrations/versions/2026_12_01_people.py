@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0002_people"
-down_revision = "0001"
+revision = "0003_people"
+down_revision = "0002_numbers"
 branch_labels = None
 depends_on = None
 

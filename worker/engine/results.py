@@ -26,12 +26,6 @@ LEVEL, REST = "level:", "rest:"
 """What stands before a metric's key in ``MeasurementRow.quantity`` where it is not the difference of a group but its own
 level (baseline: the baseline's), or the difference of the group less that of everyone else."""
 
-
-def attribute_set(attributes: Mapping[str, str]) -> str:
-    """What makes a group, in words: ``sex``, or ``sex x race``; groups of one set do not overlap."""
-    return " × ".join(attributes)
-
-
 RunState = Literal["finished", "diverged"]
 Activation = Literal["tanh", "relu"]
 Optimizer = Literal["sgd", "adam"]
@@ -403,18 +397,3 @@ class FieldError:
 
     field: str
     message: str
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What an audit will take, before it starts. ``seconds`` is an estimate, said to be one.
-
-    ``detectable`` gives per group the smallest cost of accuracy that would be seen (``audits.power.Detectable``).
-    """
-
-    runs: int
-    stacks: int
-    steps: int
-    seconds: float
-    memory_bytes: int
-    detectable: tuple[Any, ...] = field(default_factory=tuple)

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from backend.progress.queries import record_event
 from backend.queue import MEASURE_AUDIT
 from backend.tables import Audit, Dataset, GapFloor, Group, Measurement, Run, RunValue, Stack
-from worker.engine.results import attribute_set
+from worker.engine.facts.grid import attribute_set
 from worker.tasks import claims, data, outcome
 from worker.tasks.claims import Claim
 from worker.tasks.context import Context

@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import Any
 
 from worker.engine.audits.claim import claim, published_events
-from worker.engine.audits.power import detectable, smallest_detectable
+from worker.engine.audits.power import Detectable, detectable, smallest_detectable
 from worker.engine.audits.question import BASELINE, Question, check_question, default_delta
-from worker.engine.results import Forecast, GroupFacts, RunSpec, StackSpec
+from worker.engine.results import GroupFacts, RunSpec, StackSpec
 
 __all__ = [
     "BASELINE",
@@ -128,6 +128,21 @@ def parameter_count(question: Question, summary: Mapping[str, Any]) -> int:
     classes = int(summary["classes"])
     widths = [int(summary["features"]), *question.network.hidden, 1 if classes == 2 else classes]
     return sum((inputs + 1) * outputs for inputs, outputs in pairwise(widths))
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an audit will take, before it starts. ``seconds`` is an estimate, said to be one.
+
+    ``detectable`` gives per group the smallest cost of accuracy that would be seen (``audits.power.Detectable``).
+    """
+
+    runs: int
+    stacks: int
+    steps: int
+    seconds: float
+    memory_bytes: int
+    detectable: tuple[Detectable, ...] = ()
 
 
 def forecast(

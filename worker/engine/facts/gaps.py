@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from worker.engine.facts.costs import FEWEST_PERSONS, rounded, spent_of
-from worker.engine.facts.grid import BASELINE, SUM_NAMES, Grid, SumTable, level_sums, make_grid, sums_of
+from worker.engine.facts.grid import BASELINE, SUM_NAMES, Grid, SumTable, attribute_set, level_sums, make_grid, sums_of
 from worker.engine.facts.intervals import (
     FEWEST_SEEDS,
     Components,
@@ -27,7 +27,7 @@ from worker.engine.facts.intervals import (
 from worker.engine.facts.rows import GapRow
 from worker.engine.metrics import reasons
 from worker.engine.metrics.base import Metric
-from worker.engine.results import EVERYONE, AuditFacts, FloorRow, attribute_set
+from worker.engine.results import EVERYONE, AuditFacts, FloorRow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

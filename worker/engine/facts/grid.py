@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -175,3 +175,8 @@ def _numbers(row: MeasurementRow) -> tuple[float, ...]:
 def level_sums(facts: AuditFacts, grid: Grid) -> SumTable:
     """Sums of the runs' own levels."""
     return sums_of(facts, grid.points, LEVEL + grid.metric.key)
+
+
+def attribute_set(attributes: Mapping[str, str]) -> str:
+    """What makes a group, in words: ``sex``, or ``sex x race``; groups of one set do not overlap."""
+    return " × ".join(attributes)
