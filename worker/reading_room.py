@@ -8,6 +8,7 @@ and never opens an upload; it ends when its standard input does.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import json
@@ -17,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -103,30 +104,32 @@ def _watch(pid: int, limits: ReadLimits, held: int, parent: int) -> tuple[str | 
     """Wait for the child, and end it where it takes too long, holds too much, or nobody waits for it any more."""
     began, wait, limit = time.monotonic(), _SHORTEST_WAIT, None
     while True:
-        ended, status, usage = os.wait4(pid, os.WNOHANG)
-        if ended:
-            _kill_group(pid)
-            return limit, status, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        if os.getppid() != parent:
-            _kill_group(pid)
-            os._exit(1)
         if limit is None:
-            if time.monotonic() - began > limits.seconds:
+            if time.monotonic() - began >= limits.seconds:
                 limit = "seconds"
             elif _resident(pid) > held + limits.memory_bytes:
                 limit = "memory"
             if limit is not None:
                 _kill_group(pid)
+        ended, status, usage = os.wait4(pid, os.WNOHANG)
+        if ended:
+            _kill(os.killpg, pid)  # what it may have left
+            return limit, status, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        if os.getppid() != parent:
+            _kill_group(pid)
+            os._exit(1)
         time.sleep(wait)
         wait = min(wait * 1.2, _LONGEST_WAIT)
 
 
 def _kill_group(pid: int) -> None:
-    for kill in (os.killpg, os.kill):  # the group is the child's own once it has made it
-        try:
-            kill(pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            continue
+    _kill(os.killpg, pid)
+    _kill(os.kill, pid)  # the group is the child's own only once it has made it
+
+
+def _kill(kill: Callable[[int, int], None], pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        kill(pid, signal.SIGKILL)
 
 
 def _resident(pid: int) -> int:

@@ -56,9 +56,8 @@ def check_page(text: str) -> None:
     labelled = {attributes.get("for") for attributes in outline.all("label")}
     for tag in ("input", "select"):
         for control in outline.all(tag):
-            named = control.get("id") in labelled or control.get("aria-labelledby") or control.get("type") in (
-                "hidden", "radio", "checkbox"
-            )  # fmt: skip
+            spoken = control.get("aria-labelledby") or control.get("aria-label")
+            named = control.get("id") in labelled or spoken or control.get("type") in ("hidden", "radio", "checkbox")
             assert named, control
     for attributes in (a for _, a in outline.tags):
         for name in str(attributes.get("aria-describedby") or "").split():

@@ -10,12 +10,13 @@ import pytest
 from starlette.datastructures import FormData
 
 from backend.errors import InputProblem
-from frontend.pages import recipe_form, recipe_view
+from frontend.pages import recipe_form, recipe_view, roles_form
 from frontend.pages.rendering import ENVIRONMENT
 from tests.engine.datasets.files import Read
 from tests.frontend.facts import HOSTILE
 from tests.frontend.test_pages import ANALYST, AUDITOR, check_page, dataset_page, make_dataset
 from worker.engine.datasets.reading import check_reading
+from worker.engine.datasets.roles import check_roles
 
 TABLE = (
     "sex,income,job,y\n" + "F,1.5,a,1\nf,NA,b,0\nFemale,2.5,a,1\nM,-99,c,0\nMale,3.5,b,1\n" * 4
@@ -209,3 +210,20 @@ def test_a_refused_table_offers_to_be_read_otherwise() -> None:
 def test_values_with_outer_spaces_are_shown_in_quotes() -> None:
     assert ENVIRONMENT.filters["shown"](" female") == "“ female”"
     assert ENVIRONMENT.filters["shown"]("") == "(empty)"
+
+
+def test_up_to_three_protected_columns_can_be_combined(tmp_path: Path) -> None:
+    content = "sex,race,region,y\n" + "F,a,n,1\nM,b,s,0\nM,a,s,1\n" * 40
+    columns = Read(tmp_path, content).profile["columns"]
+    roles = {"target": {"column": "y", "favourable": "1"}, "protected": ["sex", "race", "region"], "features": []}
+    shown = roles_form.fields({"columns": columns}, roles | {"intersections": [["region", "sex", "race"]]}, None)
+    assert [pair["value"] for pair in shown["pairs"]] == ["0x1", "0x2", "1x2", "0x1x2"]
+    assert [pair["chosen"] for pair in shown["pairs"]] == [False, False, False, True]
+
+
+def test_a_column_of_long_texts_cannot_be_protected(tmp_path: Path) -> None:
+    profile = Read(tmp_path, f"sex,x,y\n{'f' * 300},1,1\nM,2,0\nM,2,1\n").profile
+    body = {"target": {"column": "y", "favourable": "1"}, "protected": ["sex"], "features": ["x"]}
+    roles, errors = check_roles(body, profile)
+    assert roles is None
+    assert [error.field for error in errors] == ["protected[0]"]

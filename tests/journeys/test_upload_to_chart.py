@@ -162,3 +162,30 @@ def test_a_second_person_sees_it_and_a_stopped_audit_can_be_resumed(visit: Calla
     expect(dpo.locator(".opening .facts")).to_contain_text("training", timeout=SOON)
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".opening .facts")).to_contain_text("stopped", timeout=SOON)
+
+
+def test_how_a_table_was_read_is_seen_and_changed(visit: Callable[..., Visitor], tmp_path: Path) -> None:
+    """Spellings are proposed and merged only when ticked; the page fills in by itself, and the roles stay."""
+    path = tmp_path / "spellings.csv"
+    cells = ("F", "f", "Female", "M", "Male")
+    rows = [f"{cells[i % 5]};{i / 4:.2f};{'yn'[i % 3 % 2]}".replace(".", ",") for i in range(400)]
+    path.write_text("\n".join(["sex;pay;outcome", *rows]), "utf-8")
+    page = visit().page
+    page.get_by_role("link", name="Datasets").click()
+    page.get_by_role("link", name="New dataset").first.click()
+    page.get_by_label("Table", exact=True).set_input_files(path)
+    page.get_by_role("button", name="Upload").click()
+    read = page.get_by_role("region", name="How it was read")
+    expect(read).to_contain_text("semicolon", timeout=SOON)
+    expect(read).to_contain_text("comma")
+    page.get_by_role("button", name="Set the roles").click()
+    expect(page.get_by_role("table").first).to_contain_text("sex: f", timeout=SOON)
+    page.get_by_text("Change how it is read").click()
+    page.get_by_label(re.compile("→ Female")).check()
+    page.get_by_label(re.compile("→ Male")).check()
+    page.get_by_text("Labels: what columns and values").click()
+    page.get_by_label("Label of sex").fill("Gender")
+    page.get_by_role("button", name="Read it anew").click()
+    groups = page.get_by_role("table").first
+    expect(groups).to_contain_text("Gender: Female", timeout=SOON)
+    expect(groups.get_by_role("row")).to_have_count(4)

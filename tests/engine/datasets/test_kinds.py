@@ -413,3 +413,11 @@ def test_what_is_proposed_counts_both_files(tmp_path):
     found = Read(tmp_path, first, test="sex,y\nfemale,1\nunknown,0\n")
     assert found.columns["sex"]["suspects"] == [{"value": "unknown", "count": 6}]
     assert found.columns["sex"]["merges"][0]["into"] == "female"
+
+
+def test_free_text_is_left_out_of_the_features_with_a_reason(tmp_path):
+    found = Read(tmp_path, text([(*row[:3], f"note {row[0]} of many words", *row[4:]) for row in ROWS]))
+    assert found.columns["region"]["role"] == "ignored"
+    assert "text of its own" in found.columns["region"]["reason"]
+    long = Read(tmp_path, with_cells("region", ["x" * 5_000, "y"]))
+    assert max(len(value) for value in long.counts("region")) == 1_000

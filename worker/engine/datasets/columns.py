@@ -358,9 +358,9 @@ def _suspected_numbers(numbers: NDArray[np.float64]) -> list[dict[str, Any]]:
     found = []
     low, high = float(present.min()), float(present.max())
     for value in dict.fromkeys((low, high)):
-        same = present == value
-        if value not in SUSPECTED_NUMBERS or same.all():
+        if value not in SUSPECTED_NUMBERS or low == high:
             continue
+        same = present == value
         rest = present[~same]
         apart = rest.min() >= 0 if value < 0 else value > 2 * float(rest.max())
         if apart:

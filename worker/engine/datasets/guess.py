@@ -109,6 +109,8 @@ def _guess_other(column: Mapping[str, Any], rows: int) -> tuple[str, str]:
         return identifier
     if found & PROTECTED_WORDS:
         return _guess_protected(column, found)
+    if column["type"] == "category" and distinct > 0.9 * rows and rows >= _FEWEST_ROWS:
+        return "ignored", "Nearly every row has a text of its own: there is nothing to learn from it."
     return "feature", "Nothing speaks against it."
 
 

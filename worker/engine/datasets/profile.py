@@ -17,6 +17,8 @@ MOST_VALUES = 50
 """Values listed per column, the most frequent first."""
 PREVIEW_ROWS = 8
 LONGEST_SHOWN = 80
+LONGEST_VALUE = 1_000
+"""Longer values are cut in the profile: they are free text, and nothing can be asked about them."""
 MOST_NOTES_ALIKE = 5
 _PROPOSALS: Mapping[str, Any] = {"missing_codes": [], "suspects": [], "merges": [], "offending": [], "as_number": None}
 
@@ -59,7 +61,7 @@ def _profile_column(table: Table, column: Column, labels: Mapping[str, Any]) -> 
 
 
 def _value(text: str | float, count: int, shown: Mapping[str, str]) -> dict[str, Any]:
-    value = text if isinstance(text, str) else number_text(text)
+    value = text[:LONGEST_VALUE] if isinstance(text, str) else number_text(text)
     return {"value": value, "label": shown.get(value, value), "count": count}
 
 

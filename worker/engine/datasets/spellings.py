@@ -10,6 +10,10 @@ MOST_VALUES = 1_000
 """Columns with more different values than this get no proposals: they are no groups."""
 
 
+LONGEST_VALUE = 200
+"""Nor do columns with longer values, which are free text."""
+
+
 def looks_of(text: str) -> str:
     """What a reader would see, in small letters: composed, without invisible characters, outer spaces and full stop."""
     composed = unicodedata.normalize("NFKC", text)
@@ -23,7 +27,7 @@ def propose_merges(counts: Mapping[str, int]) -> list[dict[str, Any]]:
     Those that look the same but for case, spaces, composition and invisible characters; and initials beside the one word
     they begin (``F`` and ``Female``), where every initial of the column has one.
     """
-    if not 2 <= len(counts) <= MOST_VALUES:
+    if not 2 <= len(counts) <= MOST_VALUES or max(map(len, counts)) > LONGEST_VALUE:
         return []
     alike: dict[str, list[str]] = {}
     for value in counts:

@@ -117,7 +117,17 @@ def write_table(table: Table, target: str | IO[bytes]) -> None:
     names = ["row_id", "from_test_file", *(f"c{i}" for i in range(len(table.columns)))]
     about = [{"name": c.name, "kind": c.kind, "categories": c.categories} for c in table.columns]
     stored = pa.table(arrays, names=names).replace_schema_metadata({"columns": json.dumps(about)})
-    pq.write_table(stored, target, compression="zstd", write_statistics=False)
+    codes = [f"c{i}" for i, column in enumerate(table.columns) if column.numbers is None]
+    split = {f"c{i}": "BYTE_STREAM_SPLIT" for i, column in enumerate(table.columns) if column.numbers is not None}
+    pq.write_table(
+        stored,
+        target,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=codes,
+        column_encoding=split or None,
+        write_statistics=False,
+    )
 
 
 def to_bytes(table: Table) -> bytes:

@@ -110,10 +110,10 @@ def _load(path: Path, dialect: Dialect, width: int, limits: ReadLimits, text: Te
 
     names = [f"c{place}" for place in range(width)]
     columns = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
-    cells = ", ".join(f"coalesce({name}, '') AS {name}" for name in names)
     query = (
-        f"SELECT {cells} FROM read_csv(?, auto_detect = false, header = false, skip = 0, columns = {{{columns}}}, "  # noqa: S608 - names are ours
-        f"delim = ?, quote = ?, escape = ?, strict_mode = true, null_padding = false, max_line_size = {LONGEST_CELL})"
+        f"SELECT * FROM read_csv(?, auto_detect = false, header = false, skip = 0, columns = {{{columns}}}, "  # noqa: S608 - names are ours
+        f"force_not_null = {names}, delim = ?, quote = ?, escape = ?, strict_mode = true, null_padding = false, "
+        f"max_line_size = {LONGEST_CELL})"
     )
     connection = open_database(path, limits)
     found, count, waiting = _Account(), 0, deque[Future[list[pa.Array]]]()
