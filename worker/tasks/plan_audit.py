@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -112,7 +113,7 @@ def _claim(
     question: Question, summary: Mapping[str, Any], points: Mapping[tuple[str, float | None], MethodPlan]
 ) -> dict[str, Any]:
     """The audit's claim, with the epsilon of publishing all of its runs."""
-    from worker.engine.accounting.accountant import epsilon_all_published
+    from worker.engine.accounting.accountant import epsilon_all_published, epsilon_of_choice
     from worker.engine.audits.plan import claim
 
     private = {key: plan for key, plan in points.items() if key[1] is not None}
@@ -129,7 +130,9 @@ def _claim(
         for (method, epsilon), plan in private.items()
     ]
     all_runs = epsilon_all_published([of_one_seed] * question.seeds, question.delta) if of_one_seed else None
-    return claim(question, summary, stated, all_runs)
+    costliest = max(private.values(), key=lambda plan: plan.epsilon_spent or 0.0, default=None)
+    choice = epsilon_of_choice(costliest.events, len(private), question.delta) if costliest else None
+    return claim(question, summary, stated, all_runs, choice if choice is not None and math.isfinite(choice) else None)
 
 
 def _save(context: Context, held: Claim, planned: Planned) -> None:
