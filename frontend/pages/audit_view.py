@@ -166,6 +166,8 @@ def _epsilon_words(one: Mapping[str, Any]) -> str:
         text += f". {one['reason'][:1].upper()}{one['reason'][1:].rstrip('.')}"
     if one.get("options_looked_at"):
         text += f". {words.plural(one['options_looked_at'], 'option')} looked at"
+    if one.get("forecast") is not None:
+        text += f". It would be about {epsilon_text(one['forecast'])}, {one['forecast_what']}"
     return text + "."
 
 

@@ -125,3 +125,24 @@ def test_people_of_before_accounts_are_kept(spare: Engine):
     with spare.connect() as connection:
         assert connection.execute(text("SELECT name, email FROM person")).one() == ("Ada", None)
         assert connection.execute(text("SELECT purpose FROM sign_in_link")).scalar_one() == "sign-in"
+
+
+def test_measurements_of_an_earlier_data_folder_get_the_names_of_their_metrics(spare: Engine):
+    migrate.upgrade(url_of(spare), "0001")
+    old = [("correct", None), ("loss", None), ("loss", 1), ("predicted_positive", None), ("predicted_positive", 1),
+           ("predicted_positive", 0), ("correct", 0)]  # fmt: skip
+    row = text(
+        "INSERT INTO measurement (team_id, audit_id, method, group_id, label, part, quantity, seeds, units, rows, rows_squared)"
+        " VALUES ('t', 'a', 'dp-sgd', 'g', :label, 'test', :quantity, '{0}', 1, 1, 1)"
+    )
+    with spare.begin() as connection:
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        for quantity, label in old:
+            connection.execute(row, {"quantity": quantity, "label": label})
+    migrate.upgrade(url_of(spare))
+    with spare.begin() as connection:
+        found = connection.execute(text("SELECT quantity, label FROM measurement")).all()
+        connection.execute(text("DELETE FROM measurement"))
+    assert {tuple(row) for row in found} == {
+        ("accuracy", None), ("loss", None), ("selection_rate", None), ("true_positive_rate", 1), ("false_positive_rate", 0)
+    }  # fmt: skip

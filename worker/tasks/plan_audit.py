@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -111,7 +112,7 @@ def _claim(
     question: Question, summary: Mapping[str, Any], points: Mapping[tuple[str, float | None], MethodPlan]
 ) -> dict[str, Any]:
     """The audit's claim, with the epsilon of publishing all of its runs."""
-    from worker.engine.accounting.accountant import epsilon_all_published
+    from worker.engine.accounting.accountant import epsilon_all_published, epsilon_of_choice
     from worker.engine.audits.plan import claim
     from worker.engine.catalogue import METHODS
 
@@ -130,7 +131,10 @@ def _claim(
     ]
     all_runs = epsilon_all_published([of_one_seed] * question.seeds, question.delta) if of_one_seed else None
     looking = [method.key for method in METHODS if method.uses_groups and (method.key in question.parameters)]
-    return claim(question, summary, stated, all_runs, looking)
+    costliest = max(private.values(), key=lambda plan: plan.epsilon_spent or 0.0, default=None)
+    choice = epsilon_of_choice(costliest.events, len(private), question.delta) if costliest else None
+    paid = choice if choice is not None and math.isfinite(choice) else None
+    return claim(question, summary, stated, all_runs, group_methods=looking, choice_epsilon=paid)
 
 
 def _save(context: Context, held: Claim, planned: Planned) -> None:

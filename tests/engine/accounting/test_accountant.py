@@ -152,3 +152,10 @@ def test_a_prv_that_raises_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     said = accountant.check(EVENT, 1e-5)
     assert "RuntimeError" in str(said["note"])
     assert "prv_lower" not in said
+
+
+@pytest.mark.parametrize(("tries", "expected"), [(2, 4.119), (5, 5.165), (10, 6.767), (25, 11.31)])
+def test_a_choice_paid_for_by_random_tries_costs_what_the_paper_says(tries, expected):
+    """METHODS.md 5.5: the Adult setting, one run 3.4078 by RDP, the number of tries Poisson."""
+    run = PrivacyEvent(1.0, 1 / 92, 1840)
+    assert accountant.epsilon_of_choice([run], tries, 1e-6) == pytest.approx(expected, rel=2e-3)

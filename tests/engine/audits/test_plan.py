@@ -299,7 +299,11 @@ def test_the_claim_is_json_and_states_its_constants():
         "value": None,
         "reason": found["epsilons"]["choice_paid"]["reason"],
         "options_looked_at": 5,
+        "forecast": None,
+        "forecast_what": found["epsilons"]["choice_paid"]["forecast_what"],
     }
+    paid = claim(question, SUMMARY, choice_epsilon=4.2)["epsilons"]["choice_paid"]
+    assert (paid["value"], paid["forecast"]) == (None, 4.2)
     assert found["epsilons"]["all_runs"]["runs"] == 25
     assert "bounds read from the data, not accounted for" in found["open_items"]
 

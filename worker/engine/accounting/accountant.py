@@ -121,6 +121,29 @@ def epsilon_all_published(stacks: Sequence[Sequence[PrivacyEvent]], delta: float
     return epsilon_pld([joint(events) for events in stacks if events], delta, interval=_WIDE)
 
 
+def epsilon_of_choice(events: Sequence[PrivacyEvent], tries: float, delta: float) -> float:
+    """Epsilon if the number of tries is drawn beforehand (Poisson, mean ``tries``) and only the best run is published.
+
+    By RDP (Papernot and Steinke 2022, Theorem 6). Holds where every try has batches and noise of its own, ``events`` are
+    those of the costliest try, and the score comes from rows outside training. Infinite for an event without noise.
+    """
+    from dp_accounting import dp_event
+    from dp_accounting.rdp import RdpAccountant
+
+    plain = _merged(events)
+    if any(noise <= 0 for noise, _, _ in plain):
+        return math.inf
+    steps = [
+        dp_event.SelfComposedDpEvent(
+            dp_event.PoissonSampledDpEvent(probability, dp_event.GaussianDpEvent(noise)), count
+        )
+        for noise, probability, count in plain
+    ]
+    accountant = RdpAccountant()
+    accountant.compose(dp_event.RepeatAndSelectDpEvent(dp_event.ComposedDpEvent(steps), float(tries), math.inf))
+    return float(accountant.get_epsilon(float(delta)))
+
+
 def _spread(noise: float, probability: float) -> float:
     """Standard deviation of one step's privacy loss, roughly: q sqrt(exp(sigma^-2) - 1)."""
     return probability * math.sqrt(math.expm1(min(noise**-2, 50.0)))

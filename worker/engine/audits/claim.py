@@ -42,6 +42,7 @@ def claim(
     points: Sequence[Mapping[str, Any]] = (),
     all_runs_epsilon: float | None = None,
     group_methods: Sequence[str] = (),
+    choice_epsilon: float | None = None,
 ) -> dict[str, Any]:
     """The claim as JSON. Undefined figures are None beside a ``reason``.
 
@@ -50,6 +51,7 @@ def claim(
             ``events`` and ``check``; empty before the noise is found.
         all_runs_epsilon: epsilon of ``published_events``, by the accountant.
         group_methods: methods that look at training groups.
+        choice_epsilon: what it would cost to pay for the choice, by the accountant; a forecast, never a claim.
     """
     units, unit = int(summary["units"]), str(summary["unit"])
     return {
@@ -72,7 +74,7 @@ def claim(
         },
         "accounting": "dp-accounting's PLD counts; Opacus checks. All steps are counted, also of a stopped run.",
         "points": [dict(point) for point in points],
-        "epsilons": _three_epsilons(question, points, all_runs_epsilon),
+        "epsilons": _three_epsilons(question, points, all_runs_epsilon, choice_epsilon),
         "public_constants": ["number of units", "groups", "cut points", "steps", "batch size"],
         "covered": "the final network of one fresh private run with these settings, fixed beforehand",
         "not_covered": [
@@ -126,7 +128,10 @@ def _delta_note(delta: float, units: int) -> str | None:
 
 
 def _three_epsilons(
-    question: Question, points: Sequence[Mapping[str, Any]], all_runs_epsilon: float | None
+    question: Question,
+    points: Sequence[Mapping[str, Any]],
+    all_runs_epsilon: float | None,
+    choice_epsilon: float | None,
 ) -> dict[str, Any]:
     one_run = [
         {"method": point["method"], "asked": point["epsilon_asked"], "spent": point["epsilon_spent"]}
@@ -140,6 +145,11 @@ def _three_epsilons(
             "value": None,
             "reason": _CHOSEN_BY_LOOKING,
             "options_looked_at": options,
+            "forecast": choice_epsilon,
+            "forecast_what": (
+                "had the number of tries been drawn at random beforehand, as many as options on average, each with batches "
+                "and noise of its own, scored on rows outside training, whose people would not be covered"
+            ),
         },
         "all_runs": {
             "what": "all runs of this audit published",

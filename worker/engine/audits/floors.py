@@ -10,7 +10,7 @@ import numpy as np
 from worker.engine.audits.measure import contributions
 from worker.engine.audits.outcomes import BASELINE, Cell, LogitsTable, Member, Point, TestPart
 from worker.engine.metrics import reasons
-from worker.engine.metrics.base import Metric
+from worker.engine.metrics.base import Metric, Outcomes
 from worker.engine.results import EVERYONE, EncodedData, FloorRow
 
 if TYPE_CHECKING:
@@ -41,22 +41,25 @@ def floors(
         fewest_with_label: a group with fewer rows of the label that a metric needs sets no gap.
     """
     part = TestPart(logits_by_seed, runs, data)
-    points = [point for point in part.points if point[0] != BASELINE and part.paired(point)]
-    pairs = {point: part.paired(point) for point in points}
+    pairs = {point: part.paired(point) for point in part.points if point[0] != BASELINE and part.paired(point)}
     found: list[FloorRow] = []
-    for metric in metrics:
-        for by, keys in families.items():
-            code = reasons.NO_FLOOR if metric.key in BIASED_IN_SMALL_GROUPS else None
-            cell, groups = _family(part, metric, keys, fewest_with_label)
-            if code is None and groups.max(initial=-1) < 1:
-                code = reasons.FEW_GROUPS
-            levels = None if code else _levels(part, metric, cell, pairs)
-            if levels is None or isinstance(levels, str):
-                why = code or str(levels)
-                found += [FloorRow(*point, metric.key, by, None, None, None, None, 0, why) for point in points]
-                continue
-            found += _shuffled(points, metric.key, by, levels, cell, groups, seed)
+    for by, keys in families.items():
+        chosen = {metric.key: _family(part, metric, keys, fewest_with_label) for metric in metrics}
+        why = {metric.key: _why_not(metric, chosen[metric.key][1]) for metric in metrics}
+        levels = _levels(part, [metric for metric in metrics if why[metric.key] is None], chosen, pairs)
+        for metric in metrics:
+            own = why[metric.key] or levels[metric.key]
+            if isinstance(own, str):
+                found += [FloorRow(*point, metric.key, by, None, None, None, None, 0, own) for point in pairs]
+            elif pairs:
+                found += _shuffled(list(pairs), metric.key, by, own, *chosen[metric.key], seed)
     return found
+
+
+def _why_not(metric: Metric, groups: NDArray[np.int64]) -> str | None:
+    if metric.key in BIASED_IN_SMALL_GROUPS:
+        return reasons.NO_FLOOR
+    return reasons.FEW_GROUPS if groups.max(initial=-1) < 1 else None
 
 
 def _family(part: TestPart, metric: Metric, keys: Sequence[str], fewest: int) -> tuple[Cell, NDArray[np.int64]]:
@@ -74,17 +77,32 @@ def _family(part: TestPart, metric: Metric, keys: Sequence[str], fewest: int) ->
 
 
 def _levels(
-    part: TestPart, metric: Metric, cell: Cell, pairs: Mapping[Point, Sequence[Member]]
-) -> NDArray[np.float64] | str:
-    """Sums within units of private and baseline levels, shape (units, 2 x points), seeds averaged."""
-    columns: list[NDArray[np.float64]] = []
+    part: TestPart,
+    metrics: Sequence[Metric],
+    chosen: Mapping[str, tuple[Cell, NDArray[np.int64]]],
+    pairs: Mapping[Point, Sequence[Member]],
+) -> dict[str, NDArray[np.float64] | str]:
+    """By metric: sums within units of private and baseline levels, shape (units, 2 x points), seeds averaged; or why not.
+
+    Points come first, since what a network says of each row is costly and serves all metrics.
+    """
+    columns: dict[str, list[NDArray[np.float64]]] = {metric.key: [] for metric in metrics}
+    lost: dict[str, str] = {}
+    known: tuple[list[Member], Outcomes] | None = None
     for members in pairs.values():
-        for chosen in (members, part.baselines_of(members)):
-            each = contributions(metric, part.outcomes(chosen), cell)
-            if isinstance(each, str):
-                return each
-            columns.append(cell.by_unit(each).mean(axis=0))
-    return np.stack(columns, axis=1) if columns else reasons.NO_SEED
+        baselines = part.baselines_of(members)
+        if known is None or known[0] != baselines:
+            known = baselines, part.outcomes(baselines)
+        for outcomes in (part.outcomes(members), known[1]):
+            for metric in metrics:
+                cell = chosen[metric.key][0]
+                each = contributions(metric, outcomes, cell)
+                if isinstance(each, str):
+                    lost[metric.key] = each
+                else:
+                    columns[metric.key].append(cell.by_unit(each).mean(axis=0))
+    whole = {key: np.stack(found, axis=1) for key, found in columns.items() if found and key not in lost}
+    return {key: whole.get(key, lost.get(key, reasons.NO_SEED)) for key in columns}
 
 
 def _shuffled(

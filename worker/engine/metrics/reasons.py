@@ -29,7 +29,7 @@ WORDS: dict[str, str] = {
     FEW_GROUPS: "cannot be computed: fewer than two groups can be judged",
     IS_BASELINE: "this is the baseline",
     UNFINISHED: "no run with a finished baseline yet",
-    UNMEASURED: "the rows are still being measured",
+    UNMEASURED: "the rows are still being measured; an audit that ended before this metric existed must be asked again",
     FEW_SEEDS: "under 3 seeds: nothing is said about training luck",
 }
 """Sentences without a number; those with one are made where the number is known."""
