@@ -22,7 +22,7 @@ from backend.celery_queue import CeleryQueue
 from backend.database import Database, make_engine
 from backend.datasets.routes import router as datasets
 from backend.health.routes import router as health
-from backend.middleware import BodyLimit, Guard, Guesses, SameSite, SecurityHeaders
+from backend.middleware import BodyLimit, Flood, Guard, Guesses, SameSite, SecurityHeaders
 from backend.people.limits import Gate
 from backend.people.oidc import Provider
 from backend.people.routes import router as people
@@ -95,6 +95,7 @@ def _pass_through(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.add_middleware(Guesses, settings=settings)
+    app.add_middleware(Flood)
     app.add_middleware(Guard)
     app.add_middleware(SecurityHeaders, settings=settings)
 

@@ -1,4 +1,5 @@
-"""What every request passes on its way in and out, outermost first: SecurityHeaders, Guard, Guesses, BodyLimit, SameSite.
+"""What every request passes on its way in and out, outermost first: SecurityHeaders, Guard, Flood, Guesses,
+BodyLimit, SameSite.
 
 Plain ASGI, so that a stream of events passes through untouched.
 """
@@ -13,10 +14,12 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request, cookie_parser
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.edge import cookie_name, csrf_token
 from backend.errors import NotAllowed, TooLarge, TooMany, answer, internal, log_fault
+from backend.people.limits import Gate
 from backend.settings import Settings
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -33,6 +36,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
     )
 )
 NEVER_GUESSED = ("/static/", "/assets/", "/health", "/ready", "/signed-out")
+MOST_PAGES = 100
 TOO_MANY_GUESSES = (
     "Too many requests from this address found nothing, or nobody. Nothing more is looked up for it in this minute. "
     "Wait until the minute is over, and check the address or the token."
@@ -132,6 +136,33 @@ class Guesses:
             await send(message)
 
         await self.app(scope, receive, noted)
+
+
+class Flood:
+    """Turns sign-ins away that the gate has no room for, before they cost anything: the page is made once a wording."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._pages: dict[str, bytes] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(scope)
+        if refusal is None:
+            await self.app(scope, receive, send)
+            return
+        if refusal.detail not in self._pages:
+            if len(self._pages) >= MOST_PAGES:
+                self._pages.clear()
+            self._pages[refusal.detail] = bytes(answer(Request(scope), refusal).body)
+        page = Response(self._pages[refusal.detail], refusal.status, refusal.headers, "text/html")
+        await page(scope, receive, send)
+
+    @staticmethod
+    def _refusal(scope: Scope) -> TooMany | None:
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != "/sign-in":
+            return None
+        gate: Gate = scope["app"].state.gate
+        return gate.refusal(scope["client"][0] if scope.get("client") else "")
 
 
 class BodyLimit:

@@ -19,6 +19,7 @@ from backend.settings import Settings
 ADDRESS_TIMES = 5
 """An address may fail so many times as often as an account: several people may share it."""
 MOST_REMEMBERED = 10_000
+BUSY = "Many are signing in at this moment. Nothing was tried. Wait a few seconds and try again."
 
 
 class AddressClosed(TooMany):
@@ -88,17 +89,24 @@ class Gate:
         Raises:
             TooMany: no room, or the address has to wait.
         """
-        left = self.closed.get(address, 0.0) - time.monotonic()
-        if left > 0:
-            raise TooMany(_locked(left), left)
-        if self.inside.total() >= self.everyone or self.inside[address] >= self.each:
-            raise TooMany("Many are signing in at this moment. Nothing was tried. Wait a few seconds and try again.", 5)
+        refusal = self.refusal(address)
+        if refusal is not None:
+            raise refusal
         self.inside[address] += 1
         try:
             yield
         finally:
             self.inside[address] -= 1
             self.inside += Counter()
+
+    def refusal(self, address: str) -> TooMany | None:
+        """Why a sign-in from there would be refused now, or None."""
+        left = self.closed.get(address, 0.0) - time.monotonic()
+        if left > 0:
+            return TooMany(_locked(left), left)
+        if self.inside.total() >= self.everyone or self.inside[address] >= self.each:
+            return TooMany(BUSY, 5)
+        return None
 
     def close(self, address: str, seconds: float) -> None:
         """Refuses an address at once for so long."""

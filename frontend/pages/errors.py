@@ -22,13 +22,17 @@ def page_error(request: Request, problem: ProductError) -> Response:
     if problem.status == 401:
         reason = getattr(problem, "reason", "") or "This page is for those who are signed in."
         return sign_in_page(request, reason=reason, next_path=next_of(request), status=401)
-    answer = page(request, "error", _person(request), status=problem.status, problem=problem)
+    if problem.status == 429 and request.url.path == "/sign-in":
+        return sign_in_page(request, problem=problem.detail, status=429)
+    answer = page(request, "error", _person(request, problem.status), status=problem.status, problem=problem)
     answer.headers.update({key: value for key, value in problem.headers.items() if key.lower() != "www-authenticate"})
     return answer
 
 
-def _person(request: Request) -> Principal | None:
+def _person(request: Request, status: int) -> Principal | None:
     """Whoever is signed in; an error page stands also when that cannot be found out."""
+    if status == 429:  # whoever asks too often shall not cost a look into the database
+        return None
     try:
         return known_principal(request)
     except Exception:  # the database may be what went wrong; the page is shown all the same

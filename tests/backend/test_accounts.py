@@ -18,6 +18,7 @@ from backend.people import passwords, service
 from backend.settings import Settings
 from backend.tables import Activity, BrowserSession, Person, SignInCount, SignInLink
 from tests.backend.mail_server import mail_server
+from tests.frontend.test_pages import check_page
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
 WORD = "a quiet river at dusk"
@@ -412,3 +413,46 @@ def test_secrets_are_kept_as_hashes_alone(
 )
 def test_browsers_are_named_in_two_words(told: str, name: str) -> None:
     assert browser_name(told) == name
+
+
+def test_every_page_of_people_keeps_the_laws_of_pages(
+    signed: Callable[[str], TestClient], browser: Callable[[], TestClient], persons: dict[str, str], database: Database
+) -> None:
+    admin, nobody = signed("admin"), browser()
+    with database.transaction() as session:
+        links = [
+            service.make_link(session, persons["dpo"], purpose=kind) for kind in ("invitation", "reset", "sign-in")
+        ]
+    own = ("/me", "/tokens", "/team", f"/team/people/{persons['dpo']}", "/activity?check=yes", "/activity?since=never")
+    for page in [admin.get(path) for path in own]:
+        check_page(page.text)
+        assert f">{'Fairness admin'}<" in page.text
+    open_to_all = (
+        "/sign-in",
+        "/sign-in/forgotten",
+        "/signed-out",
+        "/me",
+        "/sign-in/wrong",
+        *(f"/sign-in/{link}" for link in links),
+    )
+    for page in [nobody.get(path) for path in open_to_all]:
+        check_page(page.text)
+    check_page(admin.post("/team/invite", data={}).text)
+    check_page(admin.post("/tokens", data={}).text)
+    check_page(nobody.post("/sign-in", data={}).text)
+
+
+def test_a_flood_costs_one_page(
+    app: FastAPI, browser: Callable[[], TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.state.gate.close("testclient", 600)
+    first = sign_in(browser())
+    assert first.status_code == 429
+    assert "Signing in is locked for 10 more minutes" in first.text
+    check_page(first.text)
+
+    def made(*_: object) -> None:
+        raise AssertionError("a page was made")
+
+    monkeypatch.setattr(app.state, "page_error", made)
+    assert sign_in(browser()).text == first.text
