@@ -14,7 +14,8 @@ from worker.engine.audits.execute import run_results
 from worker.engine.audits.floors import floors
 from worker.engine.audits.measure import measure, run_values
 from worker.engine.catalogue import METRICS
-from worker.engine.results import AuditFacts, EncodedData, RunFacts, attribute_set
+from worker.engine.facts.grid import attribute_set
+from worker.engine.results import AuditFacts, EncodedData, RunFacts
 
 Harm = Callable[[EncodedData, float], np.ndarray]
 """From the data and an epsilon to how much is taken from the right logit of each row."""

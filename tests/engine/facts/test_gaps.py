@@ -15,9 +15,10 @@ from worker.engine.catalogue import METRICS
 from worker.engine.facts.costs import cost_rows
 from worker.engine.facts.disparities import disparity_rows
 from worker.engine.facts.gaps import equalized_odds, gap_rows
+from worker.engine.facts.grid import attribute_set
 from worker.engine.metrics.accuracy import ACCURACY
 from worker.engine.metrics.loss import LOSS
-from worker.engine.results import EVERYONE, attribute_set
+from worker.engine.results import EVERYONE
 
 BY_KEY = {metric.key: metric for metric in METRICS}
 
