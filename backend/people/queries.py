@@ -145,10 +145,14 @@ def count_failure(session: Session, key: str, window: timedelta) -> tuple[int, d
 
 
 def forget_failures(session: Session, account: str, address: str) -> None:
-    """The account starts from nothing; the address has one failure less."""
+    """The account starts from nothing; the address has one failure less. What is a day old is forgotten as well."""
+    rows = select(SignInCount.key).where(SignInCount.key.in_((account, address)))
+    session.execute(rows.order_by(SignInCount.key).with_for_update())  # in the order in which tries are counted
     session.execute(delete(SignInCount).where(SignInCount.key == account))
     less = update(SignInCount).where(SignInCount.key == address, SignInCount.failures > 0)
     session.execute(less.values(failures=SignInCount.failures - 1))
+    old = select(SignInCount.key).where(SignInCount.since < func.now() - timedelta(days=1)).limit(1000)
+    session.execute(delete(SignInCount).where(SignInCount.key.in_(old.with_for_update(skip_locked=True))))
 
 
 def person_with_email(session: Session, email: str) -> Person | None:

@@ -60,7 +60,7 @@ def events(
     with transaction(request) as session:
         read = _reader(session, database_of(request), principal, audit, dataset, from_id)
     return StreamingResponse(
-        _stream(request, read),
+        _stream(request, principal, read),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
@@ -146,7 +146,7 @@ class AllStreams:
             self.told = {position: told_at for position, told_at in self.told.items() if position > self.position}
 
 
-async def _stream(request: Request, read: Read) -> AsyncIterator[str]:
+async def _stream(request: Request, principal: Principal, read: Read) -> AsyncIterator[str]:
     """Messages until the browser leaves, the sender is signed out, or the server closes."""
     yield "retry: 2000\n: hello\n\n"
     quiet_since = checked = time.monotonic()
@@ -161,10 +161,15 @@ async def _stream(request: Request, read: Read) -> AsyncIterator[str]:
             yield ": still here\n\n"
         if now - checked >= HEARTBEAT_SECONDS:
             checked = now
-            if await run_in_threadpool(known_principal, request) is None:
+            if not _still(principal, await run_in_threadpool(known_principal, request)):
                 return
         if len(found) < AT_ONCE:
             await anyio.sleep(POLL_SECONDS)
+
+
+def _still(before: Principal, now: Principal | None) -> bool:
+    """Whether somebody may go on listening: signed in, in the same team, with the same role and permissions."""
+    return now is not None and (now.team_id, now.role, now.scopes) == (before.team_id, before.role, before.scopes)
 
 
 def message(event: Event) -> str:

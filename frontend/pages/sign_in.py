@@ -23,7 +23,6 @@ from backend.edge import (
 from backend.errors import InputProblem, NotFound, ProductError
 from backend.people import accounts, letters, passwords, service
 from backend.people.limits import AddressClosed
-from backend.settings import Settings
 from frontend.pages.rendering import page
 
 router = APIRouter(include_in_schema=False)
@@ -95,7 +94,7 @@ async def enter(request: Request) -> Response:
         return _refused(request, problem, next_path, email)
     if cookie is None:
         return sign_in_page(request, problem=WRONG, next_path=next_path, email=email[:254], status=422)
-    return _signed_in(settings_of(request), cookie, inside(next_path))
+    return await run_in_threadpool(_signed_in, request, cookie, inside(next_path))
 
 
 def _refused(request: Request, problem: ProductError, next_path: str, email: str) -> Response:
@@ -122,9 +121,14 @@ async def _by_password(request: Request, email: str, password: str) -> str | Non
     return await run_in_threadpool(finish, tried, right, fresh)
 
 
-def _signed_in(settings: Settings, cookie: str, address: str) -> Response:
+def _signed_in(request: Request, cookie: str, address: str) -> Response:
+    """The new session's cookie; the session that this browser had before ends."""
+    before = session_secret(request)
+    if before:
+        with transaction(request) as session:
+            service.sign_out(session, before, origin_of(request))
     answer = RedirectResponse(address, 303)
-    set_session_cookie(answer, settings, cookie)
+    set_session_cookie(answer, settings_of(request), cookie)
     return answer
 
 
@@ -189,7 +193,7 @@ def from_provider(request: Request) -> Response:
     except ProductError as problem:
         answer = sign_in_page(request, problem=problem.detail, status=problem.status)
     else:
-        answer = _signed_in(settings, cookie, inside(next_path))
+        answer = _signed_in(request, cookie, inside(next_path))
     answer.delete_cookie(FLOW_COOKIE, path=FLOW_PATH, secure=settings.cookie_secure, httponly=True, samesite="lax")
     return answer
 
@@ -233,9 +237,9 @@ async def redeem(request: Request, secret: str) -> Response:
     found = await run_in_threadpool(_link, request, secret)
     if found is None:
         return _unusable(request)
-    settings = settings_of(request)
     if found["purpose"] == "sign-in":
-        return _signed_in(settings, await run_in_threadpool(_redeem, request, secret), "/")
+        cookie = await run_in_threadpool(_redeem, request, secret)
+        return await run_in_threadpool(_signed_in, request, cookie, "/")
     async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
         values = {name: _typed(form, name) for name in ("name", "email", "password", "again")}
     try:
@@ -245,7 +249,7 @@ async def redeem(request: Request, secret: str) -> Response:
         cookie = await run_in_threadpool(_accept, request, secret, values, stored)
     except InputProblem as problem:
         return await run_in_threadpool(_link_page, request, found, values, problem)
-    return _signed_in(settings, cookie, "/")
+    return await run_in_threadpool(_signed_in, request, cookie, "/")
 
 
 def _typed(form: FormData, name: str) -> str:

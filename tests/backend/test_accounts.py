@@ -140,6 +140,18 @@ def test_signing_in_goes_where_one_wanted_and_leaves_a_careful_cookie(
     assert "Secure" in over_tls
 
 
+def test_signing_in_anew_ends_the_session_that_the_browser_had(
+    browser: Callable[[], TestClient], ada: str, app: FastAPI, settings: Settings
+) -> None:
+    client = browser()
+    sign_in(client)
+    before = client.cookies[cookie_name(settings)]
+    sign_in(client)
+    assert client.cookies[cookie_name(settings)] != before
+    assert TestClient(app, cookies={cookie_name(settings): before}).get("/api/v1/me").status_code == 401
+    assert client.get("/api/v1/me").status_code == 200
+
+
 def test_wrong_words_say_nothing_of_who_exists(browser: Callable[[], TestClient], ada: str, database: Database) -> None:
     said = {
         re.sub(r'value="[^"]*"', "", sign_in(browser(), word, address).text)

@@ -21,7 +21,7 @@ from backend.database import Database
 from backend.people import service as people
 from backend.progress import queries, routes
 from backend.progress.routes import AllStreams, OneStream
-from backend.tables import Dataset
+from backend.tables import Dataset, Person
 
 Message = dict[str, Any]
 
@@ -172,6 +172,19 @@ def test_a_signed_out_reader_is_let_go(
             [made] = [t for t in people.list_tokens(session, found) if t["name"] == "short"]
             people.revoke_token(session, found, made["id"])
         assert list(messages) == []
+
+
+def test_a_reader_who_changes_teams_is_let_go(
+    app: FastAPI, database: Database, stream: str, persons: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "HEARTBEAT_SECONDS", 0.3)
+    with database.transaction() as session:
+        token = people.make_token(session, persons["analyst"], name="moves")
+        other = session.get_one(Person, persons["stranger"]).team_id
+    with serving(app) as (base, _), listening(base, token) as messages:
+        with database.transaction() as session:
+            session.get_one(Person, persons["analyst"]).team_id = other
+        list(messages)  # ends
 
 
 def test_the_server_ends_with_readers_connected(app: FastAPI, stream: str, tokens: dict[str, str]) -> None:

@@ -77,10 +77,10 @@ def test_invited_two_browsers_ended_elsewhere_and_everywhere(
 ) -> None:
     link, here, there = invite(visit, "Ada", "ada@example.org"), guest(), guest()
     accept(here, link, product)
-    there.goto(product.address + "/datasets")
+    there.goto(product.address + "/team")  # a page that follows no events, so that it does not notice by itself
     expect(there.locator(".sentence")).to_have_text("This page is for those who are signed in.")
     sign_in(there, "ada@example.org")
-    there.wait_for_url(product.address + "/datasets")
+    there.wait_for_url(product.address + "/team")
     here.goto(product.address + "/me")
     here.get_by_role("button", name="End it").click()
     expect(here.get_by_role("status").filter(has_text="That session has ended.")).to_be_visible()
@@ -88,6 +88,7 @@ def test_invited_two_browsers_ended_elsewhere_and_everywhere(
     expect(there.locator(".sentence")).to_contain_text("This session was ended from another browser.")
     sign_in(there, "ada@example.org")
     expect(there.locator("h1")).to_have_text("Audits")
+    there.goto(product.address + "/team")
     here.goto(product.address + "/me")
     here.get_by_role("button", name="Sign out everywhere").click()
     here.wait_for_url(product.address + "/signed-out")
@@ -104,7 +105,7 @@ def test_another_tab_signs_out_and_back_shows_nothing(product: Product, guest: C
     first.wait_for_url(product.address + "/")
     first.goto(product.address + "/me")
     second = first.context.new_page()
-    second.goto(product.address + "/datasets")
+    second.goto(product.address + "/team")
     first.get_by_role("button", name="Sign out", exact=True).click()
     first.wait_for_url(product.address + "/signed-out")
     second.get_by_role("link", name="Audits").click()
@@ -120,6 +121,7 @@ def test_an_expired_session_is_said(product: Product, guest: Callable[..., Page]
     page.goto(product.link("dpo"))
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(product.address + "/")
+    page.goto(product.address + "/team")
     with database(product) as connection:
         connection.execute(
             "UPDATE browser_session SET expires_at = now() - interval '1 second' WHERE person_id IN "
