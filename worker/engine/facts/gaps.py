@@ -51,10 +51,13 @@ def judged(facts: AuditFacts, metric: Metric, used: NDArray[np.int64], sums: Sum
     ]
 
 
-def gap_rows(facts: AuditFacts, metric: Metric) -> list[GapRow]:
-    """One row for each method, epsilon and set of attributes; the baseline has a gap and no excess."""
+def gap_rows(facts: AuditFacts, metric: Metric, *, intervals: bool = True) -> list[GapRow]:
+    """One row for each method, epsilon and set of attributes; the baseline has a gap and no excess.
+
+    Without ``intervals`` only the gaps themselves are computed, which is quick.
+    """
     grid = make_grid(facts, metric)
-    work = _Work(facts, grid, sums_of(facts, grid.points, metric.key), level_sums(facts, grid))
+    work = _Work(facts, grid, sums_of(facts, grid.points, metric.key), level_sums(facts, grid), intervals)
     floors = {(row.method, row.epsilon, row.by): row for row in facts.floors if row.metric == metric.key}
     sets: dict[str, list[int]] = {}
     for at, group in enumerate(facts.groups):
@@ -108,6 +111,7 @@ class _Work:
     grid: Grid
     sums: SumTable
     levels: SumTable
+    intervals: bool
 
     def filled(self, row: GapRow, point: int, chosen: Sequence[int]) -> GapRow:
         seeds = self.grid.paired[point]
@@ -119,6 +123,8 @@ class _Work:
         if np.isnan(value).any() or np.isnan(baseline).any():
             return _because(row, self._why(point, chosen))
         row = self._point(row, value, baseline, chosen)
+        if not self.intervals:
+            return row
         if self.levels.seeds[point] is None:
             return _because(row, reasons.UNMEASURED)
         own = self._pairs(value, self.levels.at(point), chosen)

@@ -81,7 +81,7 @@ def upper_limits(facts: AuditFacts, grid: Grid, alpha: float) -> NDArray[np.floa
 def _excess(facts: AuditFacts, metric: Metric) -> dict[tuple[str, float | None], tuple[float, str]]:
     """The largest excess gap over the sets of attributes, by point."""
     found: dict[tuple[str, float | None], tuple[float, str]] = {}
-    for row in gap_rows(facts, metric):
+    for row in gap_rows(facts, metric, intervals=False):
         key = (row.method, row.epsilon_asked)
         if row.excess is not None and (key not in found or row.excess > found[key][0]):
             found[key] = (row.excess, row.by)
