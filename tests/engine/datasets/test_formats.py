@@ -67,7 +67,7 @@ def test_cells_of_each_kind(tmp_path):
     assert found.cells("day") == ["2020-01-02", "2020-01-03", None]
     assert found.cells("ok") == ["TRUE", "FALSE", "TRUE"]
     assert found.cells("b") == ["007", "x", "y"]
-    assert "1 cells of the workbook hold an error such as #N/A, the first in A3" in found.notes()
+    assert "1 cell with an error such as #N/A taken as missing, the first in A3" in found.notes()
 
 
 def test_a_header_below_a_title_is_found_and_can_be_moved(tmp_path):

@@ -357,7 +357,13 @@ def test_ragged_rows_are_left_out_only_when_told_and_are_counted(tmp_path):
     assert caught.value.row == 31
     found = Read(tmp_path, content, {"ragged_rows": "leave out"})
     assert found.shape == (36, 3)
-    assert "2 rows of another width were left out, as asked: rows 31, 37" in found.notes()
+    assert "2 rows of another width left out, as asked: 31, 37" in found.notes()
+
+
+def test_a_total_without_an_empty_cell_is_known_by_its_sums(tmp_path):
+    assert Read(tmp_path, "region,n\nN,1\nS,2\nTotal,3\n").shape == (2, 2)
+    assert Read(tmp_path, "region,n\nN,1\nS,2\nTotal,4\n").shape == (3, 2)
+    assert Read(tmp_path, "region,n\nTotal,1\nS,2\nTotal,3\n").shape == (3, 2)
 
 
 def test_a_total_is_kept_when_told(tmp_path):

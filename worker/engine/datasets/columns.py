@@ -21,6 +21,7 @@ from worker.engine.datasets.cells import (
     parse_number,
     plain_number,
 )
+from worker.engine.datasets.counted import counted
 from worker.engine.datasets.role_set import number_text
 from worker.engine.datasets.spellings import propose_merges
 from worker.engine.datasets.table import MISSING, Column
@@ -277,7 +278,8 @@ class _TextColumn:
         if marks:
             shown = ", ".join("a space" if not mark.strip() else mark for mark in marks)
             sign = "a decimal comma" if self.wishes.decimal == "," else "a decimal point"
-            judged.note(f"Read as numbers with a thousands mark ({shown}) and {sign}.")
+            doubt = " If the comma stands before decimals, choose the decimal comma." if marks == [","] else ""
+            judged.note(f"Read as numbers with a thousands mark ({shown}) and {sign}.{doubt}")
         units = sorted({number.unit for number in found if number.unit})
         if units:
             judged.note(f"Read as numbers; stripped were: {', '.join(units)}.")
@@ -340,7 +342,7 @@ class _TextColumn:
             cells = [(int(row) + 1, self.bare[int(self.codes[row])][:_SHOWN]) for row in rows]
             judged.offending = [{"row": row, "value": value} for row, value in cells]
             shown = "; ".join(f"row {row}: {value}" for row, value in cells[:3])
-            judged.note(f"Read as a category, because {int(bad.sum())} cells are no numbers ({shown}).")
+            judged.note(f"Read as a category, because of {counted(int(bad.sum()), 'cell')} without a number ({shown}).")
             return
         units = sorted({number.unit for number in self.parsed.values() if number is not None and number.unit})
         if units:

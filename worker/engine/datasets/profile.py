@@ -113,8 +113,8 @@ def _notes(table: Table, columns: list[dict[str, Any]], repeats: int) -> list[di
     if repeats:
         notes.append(
             {
-                "message": f"{repeats:,} rows repeat an earlier row. Each is a row of its own here; an attack that asks who was "
-                "in the training part takes a twin for a member."
+                "message": f"Rows that repeat an earlier row: {repeats:,}. Each is a row of its own here; an attack that asks who "
+                "was in the training part takes a twin for a member."
             }
         )
     if len(table) < 100:

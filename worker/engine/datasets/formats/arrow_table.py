@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from worker.engine.datasets.assemble import RawTable
+from worker.engine.datasets.counted import counted
 from worker.engine.errors import TableProblem
 
 if TYPE_CHECKING:
@@ -97,4 +98,4 @@ def _floats(cells: pa.ChunkedArray) -> tuple[pa.ChunkedArray, str | None]:
     if not infinite.any():
         return pa.chunked_array([numbers]), None
     numbers[infinite] = np.nan
-    return pa.chunked_array([numbers]), f"{int(infinite.sum())} infinite cells were taken as missing."
+    return pa.chunked_array([numbers]), f"{counted(int(infinite.sum()), 'infinite cell')} taken as missing."

@@ -13,9 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from worker.engine.datasets.assemble import RawTable, assemble, check_size
+from worker.engine.datasets.cells import parse_number
+from worker.engine.datasets.counted import counted
 from worker.engine.datasets.formats.dialect import find_decimal, find_dialect
 from worker.engine.datasets.formats.encodings import check_text
-from worker.engine.datasets.formats.frame import Frame, find_frame, is_total
+from worker.engine.datasets.formats.frame import TOTAL_WORDS, Frame, find_frame, is_total
 from worker.engine.datasets.formats.text_table import Rows, load_rows
 from worker.engine.datasets.reading import require_reading
 from worker.engine.datasets.table import Table
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 60
 _SAMPLE_TEXTS = 5_000
+_MOST_SUMMED = 100_000
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,11 @@ def from_rows(
         columns = [cells.slice(0, count) for cells in columns]
     if rows.footer:
         shown = "; ".join(" ".join(filter(None, row))[:_SHOWN] for row in rows.footer[:3])
-        notes.append({"message": f"{len(rows.footer)} lines below the table were left out: {shown}."})
+        notes.append({"message": f"{counted(len(rows.footer), 'line')} below the table left out: {shown}."})
     if rows.ragged_left_out:
         places = ", ".join(str(row) for row in rows.ragged_left_out[:5])
         more = " and others" if len(rows.ragged_left_out) > 5 else ""
-        message = f"{len(rows.ragged_left_out)} rows of another width were left out, as asked: rows {places}{more}."
+        message = f"{counted(len(rows.ragged_left_out), 'row')} of another width left out, as asked: {places}{more}."
         notes.append({"field": "ragged_rows", "message": message})
     known = {
         "header": frame.header_rows > 0,
@@ -116,10 +119,23 @@ def _last_rows(columns: list[Any], count: int, rows: int) -> list[list[str]]:
 def _ends_in_total(columns: list[Any], count: int) -> bool:
     if count < 3 or len(columns) < 2:
         return False
-    others: frozenset[str] = frozenset()
     last = _last_rows(columns, count, 1)[0]
+    if not any(text.strip().rstrip(":").casefold() in TOTAL_WORDS for text in last):
+        return False
+    others: frozenset[str] = frozenset()
     for cells, text in zip(columns, last, strict=True):
-        if text.strip().rstrip(":").casefold():
+        if text.strip().rstrip(":").casefold() in TOTAL_WORDS:
             seen = cells.slice(0, min(count - 1, _SAMPLE_TEXTS)).to_pylist()
             others |= {text.strip().rstrip(":").casefold()} & {cell.strip().casefold() for cell in seen}
-    return is_total(last, others)
+    return is_total(last, others, adds_up=_adds_up(columns, last, count))
+
+
+def _adds_up(columns: list[Any], last: list[str], count: int) -> bool:
+    """Whether the numbers of the last row are the sums of those above, in every column that has numbers there."""
+    sums = []
+    for cells, text in zip(columns, last, strict=True):
+        number = parse_number(text, ".")
+        if number is not None and count <= _MOST_SUMMED:
+            above = [parse_number(cell, ".") for cell in cells.slice(0, count - 1).to_pylist()]
+            sums.append(abs(sum(one.value for one in above if one) - number.value) <= 1e-6 * abs(number.value))
+    return bool(sums) and all(sums)

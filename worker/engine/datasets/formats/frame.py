@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from worker.engine.datasets.cells import parse_number
+from worker.engine.datasets.counted import counted
 from worker.engine.datasets.formats.dialect import Record, common_width
 from worker.engine.errors import TableProblem
 
 _SHOWN = 60
-_TOTAL_WORDS = frozenset(
+TOTAL_WORDS = frozenset(
     ["total", "totals", "grand total", "sum", "summe", "gesamt", "insgesamt", "totaal", "somme", "totale"]
 )
 
@@ -53,7 +54,7 @@ def find_frame(records: list[Record], decimal: str, asked: Mapping[str, Any]) ->
         )
     if skip and "skip_rows" not in asked:
         shown = "; ".join(" ".join(filter(None, record.cells))[:_SHOWN] for record in records[:3][:skip])
-        notes.append({"field": "skip_rows", "message": f"{skip} rows above the header were left out: {shown}."})
+        notes.append({"field": "skip_rows", "message": f"{counted(skip, 'row')} above the header left out: {shown}."})
     table = records[skip:]
     if len(table[0].cells) != width and "skip_rows" in asked:
         width = len(table[0].cells)
@@ -166,7 +167,9 @@ def _fitted(cells: list[str], width: int) -> list[str]:
     return [*cells, *[""] * width][:width]
 
 
-def is_total(cells: list[str], column_texts: frozenset[str]) -> bool:
-    """Whether a last row adds up the others: it says so where no other row does, and leaves other cells empty."""
+def is_total(cells: list[str], column_texts: frozenset[str], *, adds_up: bool) -> bool:
+    """Whether a last row adds up the others: it says so where no other row does, and its numbers do or cells are empty."""
     said = [cell.strip().rstrip(":").casefold() for cell in cells]
-    return any(word in _TOTAL_WORDS and word not in column_texts for word in said) and any(not word for word in said)
+    return any(word in TOTAL_WORDS and word not in column_texts for word in said) and (
+        adds_up or any(not word for word in said)
+    )

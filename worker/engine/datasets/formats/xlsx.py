@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from worker.engine.datasets.assemble import assemble, check_size
+from worker.engine.datasets.counted import counted
 from worker.engine.datasets.formats.csv import from_rows
 from worker.engine.datasets.formats.dialect import Record
 from worker.engine.datasets.formats.frame import find_frame
@@ -102,9 +103,7 @@ def _damage_told() -> Iterator[None]:
 def _error_note(errors: list[str]) -> list[dict[str, Any]]:
     if not errors:
         return []
-    message = (
-        f"{len(errors)} cells of the workbook hold an error such as #N/A, the first in {errors[0]}; they are missing."
-    )
+    message = f"{counted(len(errors), 'cell')} with an error such as #N/A taken as missing, the first in {errors[0]}."
     return [{"message": message}]
 
 
