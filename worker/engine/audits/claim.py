@@ -13,6 +13,13 @@ _CHOSEN_BY_LOOKING = (
     "Points are compared by looking at this audit, and that choice was not paid for. It has no epsilon of its own."
 )
 
+_NO_CLAIM = "These claim no privacy, with noise or without: no epsilon covers them."
+_NOT_COVERED = (
+    "every number per group, every baseline and everything computed on the evaluation rows: audit-only",
+    "the runs of this audit: their noise is seeded, so that the audit can be repeated; none may be released",
+    "the labels and protected values of the evaluation rows, which are used in clear",
+)
+
 
 def published_events(events_by_run: Sequence[Sequence[PrivacyEvent]], seeds: int) -> tuple[PrivacyEvent, ...]:
     """What publishing all private runs of an audit spends: their noise together, step by step, over all seeds.
@@ -68,20 +75,14 @@ def claim(
         "groups_in_training": _groups_in_training(summary, group_methods),
         "references": {
             "methods": list(question.references),
-            "note": "These claim no privacy, with noise or without: no epsilon covers them."
-            if question.references
-            else None,
+            "note": _NO_CLAIM if question.references else None,
         },
         "accounting": "dp-accounting's PLD counts; Opacus checks. All steps are counted, also of a stopped run.",
         "points": [dict(point) for point in points],
         "epsilons": _three_epsilons(question, points, all_runs_epsilon, choice_epsilon),
         "public_constants": ["number of units", "groups", "cut points", "steps", "batch size"],
         "covered": "the final network of one fresh private run with these settings, fixed beforehand",
-        "not_covered": [
-            "every number per group, every baseline and everything computed on the evaluation rows: audit-only",
-            "the runs of this audit: their noise is seeded, so that the audit can be repeated; none may be released",
-            "the labels and protected values of the evaluation rows, which are used in clear",
-        ],
+        "not_covered": list(_NOT_COVERED),
         "encoding": _encoding(summary),
         "open_items": _open_items(summary),
         "residual_risk": "Gaussian noise in floating point is not exactly differentially private (theoretical).",
