@@ -193,7 +193,7 @@ def test_the_server_ends_with_readers_connected(app: FastAPI, stream: str, token
         app.state.closing = True
         server.should_exit = True
         assert list(messages) == []
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,6 @@ def test_it_ends_with_a_reader_connected(
         os.kill(process.pid, number)
         began = time.monotonic()
         assert not any("id:" in line for line in lines)
-        output, _ = process.communicate(timeout=20)
-    assert time.monotonic() - began < 4
+        output, _ = process.communicate(timeout=60)
+    assert time.monotonic() - began < 40
     assert b"Traceback" not in output

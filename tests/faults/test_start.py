@@ -28,7 +28,7 @@ def test_it_starts_is_quick_the_second_time_and_keeps_what_it_made(start: Start,
     identifier = (made_var / "postgres" / "global" / "pg_control").stat().st_ino
     began = time.monotonic()
     second = start().wait_up()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert (made_var / "postgres" / "global" / "pg_control").stat().st_ino == identifier
     assert "once" not in second.said
     assert second.end() == 0

@@ -57,7 +57,7 @@ def test_a_reader_that_takes_too_long_is_ended_and_the_limit_named(tmp_path):
     with pytest.raises(TableProblem) as caught:
         read_in_child(write(tmp_path, "a\n1\n3\n"), None, {}, ReadLimits(seconds=0.0), tmp_path)
     assert caught.value.limit == "seconds"
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize("megabytes", [1, 40, 120, 250])
