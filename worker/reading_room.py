@@ -41,6 +41,7 @@ _MEMORY_SIGNALS = (signal.SIGABRT, signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS
 """Libraries that find no room end so; of ten thousand damaged files none did for another cause."""
 _NICER = 5
 """Pages come before tables that are being read."""
+_LARGE_PIECE = 128_000_000
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.002, 0.02
 
 
@@ -161,6 +162,8 @@ def _answer(request: Mapping[str, Any], limits: ReadLimits) -> int:
     try:
         answer = _read(request, limits)
     except TableProblem as problem:
+        if "do not agree" in problem.happened and _near_limit():
+            raise MemoryError from problem
         answer = {"problem": problem_to_json(problem)}
     text = json.dumps(answer)
     if "\\u0000" in text:  # no database keeps it
@@ -198,7 +201,18 @@ def _status_of(error: BaseException) -> int:
         if any(sign in text for sign in _OUT_OF_MEMORY) or isinstance(known, MemoryError) or number == errno.ENOMEM:
             return 17
         known = known.__cause__ or known.__context__
-    return 1
+    return 17 if _near_limit() else 1
+
+
+def _near_limit() -> bool:
+    """Whether this process came so near its address space that a larger piece of memory was refused."""
+    if sys.platform != "linux":
+        return False
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    peak = next(
+        (line for line in Path("/proc/self/status").read_text("ascii").splitlines() if line.startswith("VmPeak")), "0 0"
+    )
+    return most != resource.RLIM_INFINITY and most - 1024 * int(peak.split()[1]) < _LARGE_PIECE
 
 
 def _limit(limits: ReadLimits) -> None:
