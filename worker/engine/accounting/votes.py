@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import log_ndtr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +44,7 @@ def rdp_data_dependent(votes: NDArray[np.int64], noise_std: float) -> NDArray[np
         mu1 = mu2 + 1.0
         e1, e2 = mu1 / variance, mu2 / variance
         limit = (mu2 - 1.0) * e2 - mu2 * (np.log1p(1.0 / (mu1 - 1.0)) + np.log1p(1.0 / (mu2 - 1.0)))
-        fits = (ORDERS < mu1) & (mu2 > 1.0) & (-log_q > e2) & (log_q <= limit)
+        fits = (mu1 > ORDERS) & (mu2 > 1.0) & (-log_q > e2) & (log_q <= limit)
         log_rest = np.log1p(-np.exp(log_q))
         log_a = log_rest - np.log1p(-np.exp((log_q + e2) * (mu2 - 1.0) / mu2))
         log_b = e1 - log_q / (mu1 - 1.0)
@@ -56,8 +55,10 @@ def rdp_data_dependent(votes: NDArray[np.int64], noise_std: float) -> NDArray[np
 
 def log_flip_bound(votes: NDArray[np.int64], noise_std: float) -> NDArray[np.float64]:
     """Natural logarithm of q~, shape (m,): the bound on the probability of another label, at most 1 - 1/classes."""
+    from scipy.special import log_ndtr  # here, since only the worker calls this
+
     first = votes.argmax(1)
     behind = np.take_along_axis(votes, first[:, None], 1) - votes
     logs = log_ndtr(-behind / (np.sqrt(2.0) * noise_std))
     np.put_along_axis(logs, first[:, None], -np.inf, 1)
-    return np.minimum(np.logaddexp.reduce(logs, axis=1), np.log1p(-1.0 / votes.shape[1]))
+    return np.asarray(np.minimum(np.logaddexp.reduce(logs, axis=1), np.log1p(-1.0 / votes.shape[1])))

@@ -13,7 +13,6 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtr
 
 from worker.engine.results import PrivacyEvent
 
@@ -63,7 +62,7 @@ def noisy_counts(votes: NDArray[np.int64], noise_std: float, seed: int) -> NDArr
 
 def hard_labels(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """The class with most votes as one-hot rows, float64, shape (m, classes); the lower class where two have as many."""
-    return np.eye(counts.shape[1])[counts.argmax(1)]
+    return np.asarray(np.eye(counts.shape[1])[counts.argmax(1)], dtype=np.float64)
 
 
 def soft_labels(counts: NDArray[np.int64], teachers: int, projection: str = "sum") -> NDArray[np.float64]:
@@ -79,13 +78,13 @@ def soft_labels(counts: NDArray[np.int64], teachers: int, projection: str = "sum
     shares = counts / float(teachers)
     classes = shares.shape[1]
     if projection == "raw":
-        return shares
+        return np.asarray(shares, dtype=np.float64)
     if projection == "sum":
         return np.asarray(shares + (1.0 - shares.sum(1, keepdims=True)) / classes)
     if projection == "clipped":
         kept = np.maximum(shares, 0.0)
         total = kept.sum(1, keepdims=True)
-        return np.where(total > 0.0, kept / np.where(total > 0.0, total, 1.0), 1.0 / classes)
+        return np.asarray(np.where(total > 0.0, kept / np.where(total > 0.0, total, 1.0), 1.0 / classes))
     raise ValueError(f"There is no projection {projection!r}. Choose one of {', '.join(PROJECTIONS)}.")
 
 
@@ -116,6 +115,8 @@ def flip_probability(votes: NDArray[np.int64], noise_std: float) -> NDArray[np.f
     Two classes: Phi(-g / (sqrt(2) sigma)) with the margin g, exact up to rounding. More: the sum of it over the other
     classes, an upper bound, at most 1 - 1/classes (METHODS.md 2.8, 3.4). Without noise 0, also where two classes tie.
     """
+    from scipy.special import ndtr  # here, since the web process reads this module and never calls this
+
     classes = votes.shape[1]
     if noise_std == 0.0:
         return np.zeros(len(votes))
@@ -123,4 +124,4 @@ def flip_probability(votes: NDArray[np.int64], noise_std: float) -> NDArray[np.f
     behind = np.take_along_axis(votes, first[:, None], 1) - votes
     each = ndtr(-behind / (SENSITIVITY * noise_std))
     np.put_along_axis(each, first[:, None], 0.0, 1)
-    return np.minimum(each.sum(1), 1.0 - 1.0 / classes)
+    return np.asarray(np.minimum(each.sum(1), 1.0 - 1.0 / classes))
