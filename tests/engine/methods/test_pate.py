@@ -14,7 +14,7 @@ from worker.engine.accounting.calibrate import calibrate
 from worker.engine.ensemble import Ensemble, room_for
 from worker.engine.mechanisms import votes
 from worker.engine.methods.base import Budget
-from worker.engine.methods.pate import PATE, PATE_SOFT, Lessons, asked_rows, teach
+from worker.engine.methods.pate import PATE, PATE_SOFT, Lessons, Taught, asked_rows
 from worker.engine.results import EncodedData, NetworkSpec, RunSpec, TrainingSize
 
 METHODS = {method.key: method for method in (PATE, PATE_SOFT)}
@@ -36,6 +36,15 @@ def public_of(data: EncodedData) -> np.ndarray:
 
 def ensemble(data: EncodedData, network: NetworkSpec = MLP, dtype: torch.dtype = torch.float32) -> Ensemble:
     return Ensemble(data, network, 11, lambda step, steps: None, dtype=dtype)
+
+
+def teach(runs: list[RunSpec], data: EncodedData, trainer: Ensemble | None = None) -> list[Taught]:
+    trainer = trainer or ensemble(data)
+    found = {}
+    for method in METHODS.values():
+        members = [one for one in runs if one.method == method.key]
+        found |= zip((one.run for one in members), method.fit(members, data, public_of(data), 5, trainer), strict=True)
+    return [found[one.run] for one in runs]
 
 
 def slow_network(
@@ -120,8 +129,7 @@ def test_a_logistic_student_finds_the_minimum_that_scipy_finds():
 
 def test_without_noise_the_student_is_the_one_of_the_clean_majority():
     data = make_data(500, 6)
-    public = public_of(data)
-    (taught,) = teach([run()], METHODS, data, public, 5, ensemble(data))
+    (taught,) = teach([run()], data)
     expected = ensemble(data).student_logits(
         taught.asked, votes.hard_labels(taught.votes)[None], Lessons(50, 0.02, (values()["penalty"],))
     )
@@ -133,7 +141,7 @@ def test_one_teacher_without_noise_is_plain_distillation():
     data = make_data(500, 6)
     public = public_of(data)
     for method in METHODS:
-        (taught,) = teach([run(method, teachers=1)], METHODS, data, public, 5, ensemble(data))
+        (taught,) = teach([run(method, teachers=1)], data)
         private = np.flatnonzero((data.parts == 0) & ~public)
         predicted = ensemble(data).teacher_votes(
             private, np.zeros(len(private), int), 1, taught.asked, Lessons(20, 0.02, (0.001,))
@@ -143,16 +151,15 @@ def test_one_teacher_without_noise_is_plain_distillation():
 
 def test_students_of_one_stack_are_those_of_stacks_of_their_own():
     data = make_data(500, 6)
-    public = public_of(data)
     runs = [
         run("pate", 3.0, 1),
         run("pate-soft", 3.0, 2),
         run("pate", 1.0, 3, penalty=0.1),
         run("pate", 1.0, 4, teachers=3),
     ]
-    together = teach(runs, METHODS, data, public, 5, ensemble(data))
+    together = teach(runs, data)
     for one, found in zip(runs, together, strict=True):
-        (alone,) = teach([one], METHODS, data, public, 5, ensemble(data))
+        (alone,) = teach([one], data)
         assert (alone.votes == found.votes).all()
         assert alone.logits == pytest.approx(found.logits, abs=1e-5)
         assert alone.clean == pytest.approx(found.clean, abs=1e-5)

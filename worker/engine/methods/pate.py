@@ -145,7 +145,8 @@ class Pate:
     soft: bool
     params: tuple[Param, ...]
     private: bool = True
-    needs_public: bool = field(default=True, init=False)
+    uses_groups: bool = False
+    limit: Mapping[str, float] = field(default_factory=dict)
 
     def plan(self, budget: Budget, size: TrainingSize, values: Mapping[str, float], calibrate: Calibrate) -> MethodPlan:
         """The least noise that spends no more than the budget on all labelled rows.
@@ -167,6 +168,38 @@ class Pate:
         if not self.soft:
             return votes.hard_labels(counts)
         return votes.soft_labels(counts, int(values["teachers"]), votes.PROJECTIONS[int(values["projection"])])
+
+    def fit(
+        self, runs: Sequence[RunSpec], data: EncodedData, public: NDArray[np.bool_], seed: int, trainer: Trainer
+    ) -> list[Taught]:
+        """Train the runs of this method in a stack: one student each, all from the same teachers where settings agree.
+
+        Args:
+            public: bool, shape (n,): rows of the pool; no teacher learns from them.
+            seed: of shards and of the choice of labelled rows; runs share it, so that they are paired.
+        """
+        by_settings: dict[tuple[tuple[str, float], ...], list[int]] = {}
+        for position, run in enumerate(runs):
+            by_settings.setdefault(_settings(run), []).append(position)
+        taught: dict[int, Taught] = {}
+        for positions in by_settings.values():
+            members = [runs[position] for position in positions]
+            ballot = _ballot_of(members[0], data, public, seed, trainer)
+            taught |= zip(positions, self._students(members, ballot, trainer), strict=True)
+        return [taught[position] for position in range(len(runs))]
+
+    def _students(self, runs: Sequence[RunSpec], ballot: _Ballot, trainer: Trainer) -> list[Taught]:
+        """One student a run and one without noise, all with the same settings."""
+        values = runs[0].parameters
+        stds = [votes.noise_std_of(run.noise_multiplier) for run in runs]
+        counts = [votes.noisy_counts(ballot.counts, std, run.noise_seed) for run, std in zip(runs, stds, strict=True)]
+        labels = np.stack([self.labels(each, values) for each in (*counts, ballot.counts)])
+        lessons = Lessons(int(values["student_steps"]), RATE, (float(values["penalty"]),) * len(labels))
+        logits = trainer.student_logits(ballot.asked, labels, lessons)
+        return [
+            Taught(own, logits[-1], ballot.asked, ballot.counts, std)
+            for own, std in zip(logits[:-1], stds, strict=True)
+        ]
 
 
 PATE = Pate(
@@ -200,42 +233,6 @@ def asked_rows(data: EncodedData, public: NDArray[np.bool_], queries: int, seed:
     return pool[order[:queries]]
 
 
-def teach(
-    runs: Sequence[RunSpec],
-    methods: Mapping[str, Pate],
-    data: EncodedData,
-    public: NDArray[np.bool_],
-    seed: int,
-    trainer: Trainer,
-) -> list[Taught]:
-    """Train all PATE runs of a stack: teachers once for runs that share their number and steps, students together.
-
-    Args:
-        methods: by key.
-        public: bool, shape (n,): rows of the pool; no teacher learns from them.
-        seed: of shards and of the choice of labelled rows; runs share it, so that they are paired.
-    """
-    private = np.flatnonzero((data.parts == PARTS.index("train")) & ~public)
-    ballots: dict[tuple[int, int, int], _Ballot] = {}
-    lessons: dict[tuple[_Ballot, int], list[int]] = {}
-    for position, run in enumerate(runs):
-        teachers, queries, steps = (int(run.parameters[name]) for name in ("teachers", "queries", "teacher_steps"))
-        ballot = ballots.get((teachers, queries, steps))
-        if ballot is None:
-            asked = asked_rows(data, public, queries, seed)
-            teacher = votes.teacher_of(data.unit_ids[private], teachers, seed)
-            penalties = (TEACHER_PENALTY,) * teachers
-            predicted = trainer.teacher_votes(private, teacher, teachers, asked, Lessons(steps, RATE, penalties))
-            ballot = _Ballot(asked, votes.count_votes(predicted, data.classes))
-            ballots[teachers, queries, steps] = ballot
-        lessons.setdefault((ballot, int(run.parameters["student_steps"])), []).append(position)
-    taught: dict[int, Taught] = {}
-    for (ballot, steps), positions in lessons.items():
-        members = [runs[position] for position in positions]
-        taught |= zip(positions, _learn(members, methods, ballot, steps, trainer), strict=True)
-    return [taught[position] for position in range(len(runs))]
-
-
 @dataclass(frozen=True, eq=False)
 class _Ballot:
     """Labelled rows and their clean counts."""
@@ -244,24 +241,16 @@ class _Ballot:
     counts: NDArray[np.int64]
 
 
-def _learn(
-    runs: Sequence[RunSpec], methods: Mapping[str, Pate], ballot: _Ballot, steps: int, trainer: Trainer
-) -> list[Taught]:
-    """One student a run, and one without noise for each of their settings, all in one call."""
-    stds = [votes.noise_std_of(run.noise_multiplier) for run in runs]
-    noisy = [votes.noisy_counts(ballot.counts, std, run.noise_seed) for run, std in zip(runs, stds, strict=True)]
-    labels = [methods[run.method].labels(counts, run.parameters) for run, counts in zip(runs, noisy, strict=True)]
-    first = {_settings(run): run for run in runs}
-    labels += [methods[run.method].labels(ballot.counts, run.parameters) for run in first.values()]
-    penalties = tuple(float(run.parameters["penalty"]) for run in (*runs, *first.values()))
-    logits = trainer.student_logits(ballot.asked, np.stack(labels), Lessons(steps, RATE, penalties))
-    clean = dict(zip(first, logits[len(runs) :], strict=True))
-    return [
-        Taught(own, clean[_settings(run)], ballot.asked, ballot.counts, std)
-        for run, own, std in zip(runs, logits[: len(runs)], stds, strict=True)
-    ]
+def _ballot_of(run: RunSpec, data: EncodedData, public: NDArray[np.bool_], seed: int, trainer: Trainer) -> _Ballot:
+    """Teachers from their shards to counts. Runs with equal settings ask the trainer the same, which answers once."""
+    teachers, queries, steps = (int(run.parameters[name]) for name in ("teachers", "queries", "teacher_steps"))
+    private = np.flatnonzero((data.parts == PARTS.index("train")) & ~public)
+    asked = asked_rows(data, public, queries, seed)
+    teacher = votes.teacher_of(data.unit_ids[private], teachers, seed)
+    lessons = Lessons(steps, RATE, (TEACHER_PENALTY,) * teachers)
+    predicted = trainer.teacher_votes(private, teacher, teachers, asked, lessons)
+    return _Ballot(asked, votes.count_votes(predicted, data.classes))
 
 
-def _settings(run: RunSpec) -> tuple[str, tuple[tuple[str, float], ...]]:
-    """What a run's student without noise depends on."""
-    return run.method, tuple(sorted(run.parameters.items()))
+def _settings(run: RunSpec) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(run.parameters.items()))
