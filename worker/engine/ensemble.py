@@ -5,13 +5,14 @@ tensor program. Nothing here draws a coin; what a network becomes depends on its
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from worker.engine.mechanisms.votes import mixed
 from worker.engine.networks.initial import initial_weights
 from worker.engine.networks.own_rows import OwnRows, OwnRowsStack
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from worker.engine.methods.pate import Lessons
     from worker.engine.results import EncodedData, NetworkSpec
 
-LEAST_ROOM = 32
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE, _ASKED_AT_ONCE = 4096, 256
+_ORDER = 0x5EED
 _NUMBERS_AT_ONCE = 60_000_000
 """Hidden values and features that a stack of teachers may hold: about a quarter of a gigabyte."""
 
@@ -61,6 +62,7 @@ class Ensemble:
         self._width = len(data.feature_names) + 2 * sum(hidden) + self._outputs
         features = torch.as_tensor(data.features, device=device, dtype=dtype)
         self._features = torch.nan_to_num(features, nan=0.0, posinf=0.0, neginf=0.0)
+        self._one_hot = torch.as_tensor(np.eye(data.classes)[data.labels], device=device, dtype=dtype)
 
     def teacher_votes(
         self,
@@ -93,21 +95,41 @@ class Ensemble:
         asked: NDArray[np.int64],
         lessons: Lessons,
     ) -> NDArray[np.int64]:
+        shards = self._shards(rows, teacher, teachers)
         predicted = np.zeros((teachers, len(asked)), dtype=np.int64)
-        order = np.argsort(teacher, kind="stable")
-        ends = np.searchsorted(teacher[order], np.arange(teachers + 1))
-        shards = [rows[order[ends[number] : ends[number + 1]]] for number in range(teachers)]
         for number, shard in enumerate(shards):
             if len(shard):
                 predicted[number] = self._data.labels[shard[0]]
-        taught = [n for n, shard in enumerate(shards) if len(np.unique(self._data.labels[shard])) > 1]
-        for room, members in self._by_room(taught, shards):
+        taught = np.array([n for n, shard in enumerate(shards) if len(np.unique(self._data.labels[shard])) > 1], int)
+        at_once = max(1, _NUMBERS_AT_ONCE // ((lessons.batch + len(asked)) * self._width))
+        for start in range(0, len(taught), at_once):
+            members = taught[start : start + at_once]
             stack = self._stack(len(members))
             penalties = [lessons.penalties[number] for number in members]
-            own = self._own_rows([shards[number] for number in members], room)
-            stack.fit(own, lessons, penalties, self._told(lessons))
+            stack.fit(
+                self._in_turn([shards[number] for number in members], lessons), lessons, penalties, self._told(lessons)
+            )
             predicted[members] = self._predictions(stack, asked)
         return predicted
+
+    def _shards(self, rows: NDArray[np.int64], teacher: NDArray[np.int64], teachers: int) -> list[NDArray[np.int64]]:
+        """Each teacher's rows, in an order that a hash of their ids gives: its first rows are as mixed as any."""
+        order = np.lexsort((mixed(self._data.row_ids[rows], _ORDER), teacher))
+        ends = np.searchsorted(teacher[order], np.arange(teachers + 1))
+        return [rows[order[ends[number] : ends[number + 1]]] for number in range(teachers)]
+
+    def _in_turn(self, shards: Sequence[NDArray[np.int64]], lessons: Lessons) -> Callable[[int], OwnRows]:
+        """Each step the next rows of each shard, round and round: no coin, and nothing of another's size."""
+        table = torch.as_tensor(np.concatenate(shards), device=self._device)
+        sizes = torch.tensor([len(shard) for shard in shards], device=self._device)[:, None]
+        first = torch.tensor(np.cumsum([0, *map(len, shards[:-1])]), device=self._device)[:, None]
+        step_rows = torch.arange(lessons.batch, device=self._device)[None]
+
+        def rows_at(step: int) -> OwnRows:
+            chosen = table[first + (step * lessons.batch + step_rows) % sizes]
+            return OwnRows(self._features[chosen], self._one_hot[chosen])
+
+        return rows_at
 
     def student_logits(
         self, rows: NDArray[np.int64], labels: NDArray[np.float64], lessons: Lessons
@@ -119,9 +141,9 @@ class Ensemble:
             labels: weight of each class, shape (students, rows, classes).
         """
         stack = self._stack(len(labels))
-        weights = torch.full((1, len(rows)), 1.0 / len(rows), device=self._device, dtype=self._dtype)
         given = torch.as_tensor(labels, device=self._device, dtype=self._dtype)
-        stack.fit(OwnRows(self._of(rows)[None], given, weights), lessons, lessons.penalties, self._told(lessons))
+        all_rows = OwnRows(self._of(rows)[None], given)
+        stack.fit(lambda _: all_rows, lessons, lessons.penalties, self._told(lessons))
         return self._logits(stack)
 
     def _stack(self, networks: int) -> OwnRowsStack:
@@ -133,35 +155,11 @@ class Ensemble:
     def _told(self, lessons: Lessons) -> Callable[[int], None]:
         return lambda step: self._look(step, lessons.steps)
 
-    def _by_room(
-        self, taught: Sequence[int], shards: Sequence[NDArray[np.int64]]
-    ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Teachers whose shards need the same room, a few at a time: a teacher's room depends on its own rows only."""
-        rooms: dict[int, list[int]] = {}
-        for number in taught:
-            rooms.setdefault(room_for(len(shards[number])), []).append(number)
-        for room, members in sorted(rooms.items()):
-            at_once = max(1, _NUMBERS_AT_ONCE // (room * self._width))
-            for start in range(0, len(members), at_once):
-                yield room, np.array(members[start : start + at_once], dtype=np.int64)
-
-    def _own_rows(self, shards: Sequence[NDArray[np.int64]], room: int) -> OwnRows:
-        """Shards filled up to ``room`` rows; what fills up is zero and has weight 0."""
-        places = np.zeros((len(shards), room), dtype=np.int64)
-        weights = np.zeros((len(shards), room))
-        for number, shard in enumerate(shards):
-            places[number, : len(shard)] = shard
-            weights[number, : len(shard)] = 1.0 / len(shard)
-        given = torch.as_tensor(weights, device=self._device, dtype=self._dtype)
-        features = self._of(places.reshape(-1)).view(len(shards), room, -1) * (given > 0)[:, :, None]
-        labels = np.eye(self._data.classes)[self._data.labels[places]]
-        return OwnRows(features, torch.as_tensor(labels, device=self._device, dtype=self._dtype), given)
-
     def _predictions(self, stack: OwnRowsStack, asked: NDArray[np.int64]) -> NDArray[np.int64]:
         pieces = []
         with torch.inference_mode():
-            for start in range(0, len(asked), LEAST_ROOM * 8):
-                logits = stack.forward(self._of(asked[start : start + LEAST_ROOM * 8])[None])
+            for start in range(0, len(asked), _ASKED_AT_ONCE):
+                logits = stack.forward(self._of(asked[start : start + _ASKED_AT_ONCE])[None])
                 chosen = logits[..., 0] > 0 if self._outputs == 1 else logits.argmax(-1)
                 pieces.append(chosen.long().cpu().numpy())
         return np.concatenate(pieces, 1) if pieces else np.zeros((len(stack.parameters[0]), 0), dtype=np.int64)
@@ -173,12 +171,3 @@ class Ensemble:
                 logits = stack.forward(self._features[None, start : start + _ROWS_AT_ONCE])
                 pieces.append(logits.float().cpu().numpy())
         return np.concatenate(pieces, 1)
-
-
-def room_for(rows: int) -> int:
-    """Room for so many rows: 32, 40, 48, 56, 64, 80, ... at most a quarter more than needed, few enough to share."""
-    size = LEAST_ROOM
-    while size < rows:
-        size *= 2
-    steps = [size * share // 8 for share in (5, 6, 7, 8)] if size > LEAST_ROOM else [LEAST_ROOM]
-    return next(step for step in steps if step >= rows)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from tests.engine.builders import make_data
 from worker.engine.accounting.calibrate import calibrate
-from worker.engine.ensemble import Ensemble, room_for
+from worker.engine.ensemble import Ensemble
 from worker.engine.mechanisms import votes
 from worker.engine.methods.base import Budget
 from worker.engine.methods.pate import PATE, PATE_SOFT, Lessons, Taught, asked_rows
@@ -48,9 +48,9 @@ def teach(runs: list[RunSpec], data: EncodedData, trainer: Ensemble | None = Non
 
 
 def slow_network(
-    data: EncodedData, rows: np.ndarray, labels: np.ndarray, lessons: Lessons, penalty: float
+    data: EncodedData, rows: np.ndarray, labels: np.ndarray, lessons: Lessons, penalty: float, batch: int
 ) -> torch.nn.Sequential:
-    """One perceptron by torch's own modules and its own Adam, in float64."""
+    """One perceptron by torch's own modules and its own Adam, in float64; each step the next ``batch`` rows."""
     from worker.engine.networks.initial import initial_weights
 
     outputs = 1 if data.classes == 2 else data.classes
@@ -68,10 +68,11 @@ def slow_network(
     given = torch.as_tensor(labels, dtype=torch.float64)
     for step in range(lessons.steps):
         descent.param_groups[0]["lr"] = lessons.learning_rate * (1 - step / lessons.steps)
-        logits = network(features)
+        chosen = (step * batch + np.arange(batch)) % len(rows)
+        logits = network(features[chosen])
         if outputs == 1:
             logits = torch.cat([torch.zeros_like(logits), logits], 1)
-        loss = -(given * torch.log_softmax(logits, 1)).sum(1).mean()
+        loss = -(given[chosen] * torch.log_softmax(logits, 1)).sum(1).mean()
         loss = loss + penalty * sum(parameter.square().sum() for parameter in network.parameters())
         descent.zero_grad()
         loss.backward()
@@ -90,7 +91,8 @@ def test_teachers_vote_as_a_slow_loop_of_single_networks_does(classes):
     found = ensemble(data, dtype=torch.float64).teacher_votes(private, teacher, 5, asked, lessons)
     for number in range(5):
         rows = private[teacher == number]
-        one = slow_network(data, rows, np.eye(classes)[data.labels[rows]], lessons, 0.001)
+        rows = rows[np.argsort(votes.mixed(data.row_ids[rows], 0x5EED))]
+        one = slow_network(data, rows, np.eye(classes)[data.labels[rows]], lessons, 0.001, lessons.batch)
         logits = one(torch.as_tensor(data.features[asked], dtype=torch.float64)).detach().numpy()
         expected = (logits[:, 0] > 0) if classes == 2 else logits.argmax(1)
         assert (found[number] == expected).all()
@@ -104,7 +106,7 @@ def test_students_equal_single_networks(classes):
     lessons = Lessons(30, 0.03, (0.01, 0.1))
     found = ensemble(data, dtype=torch.float64).student_logits(rows, labels, lessons)
     for number in range(2):
-        one = slow_network(data, rows, labels[number], lessons, lessons.penalties[number])
+        one = slow_network(data, rows, labels[number], lessons, lessons.penalties[number], len(rows))
         logits = one(torch.as_tensor(data.features, dtype=torch.float64)).detach().numpy()
         assert found[number] == pytest.approx(logits, abs=1e-5)
 
@@ -231,8 +233,3 @@ def test_the_plan_spends_its_budget_on_all_labelled_rows():
     assert plan.epsilon_spent == pytest.approx(2.0, abs=2e-3)
     with pytest.raises(ValueError, match="without an epsilon"):
         PATE.plan(Budget(None, 1e-5), size, values(), calibrate)
-
-
-@pytest.mark.parametrize(("rows", "room"), [(1, 32), (32, 32), (33, 40), (40, 40), (41, 48), (65, 80), (129, 160)])
-def test_room_depends_on_the_rows_alone(rows, room):
-    assert room_for(rows) == room

@@ -33,10 +33,15 @@ def teacher_of(unit_ids: NDArray[np.int64], teachers: int, seed: int) -> NDArray
 
     So adding or removing a unit moves no other, which no split by position or by size can promise.
     """
-    words = unit_ids.astype(np.uint64)
+    return (mixed(unit_ids, seed) % np.uint64(teachers)).astype(np.int64)
+
+
+def mixed(ids: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+    """A keyed hash of each id, uint64, shape (n,): two rounds of the splitmix64 finaliser."""
+    words = ids.astype(np.uint64)
     for key in (seed & _MASK, (seed ^ 0x9E3779B97F4A7C15) & _MASK):
         words = _mix(words ^ np.uint64(key))
-    return (words % np.uint64(teachers)).astype(np.int64)
+    return words
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -42,7 +42,7 @@ QUERIES = Param(
 TEACHER_STEPS = Param(
     "teacher_steps",
     "Steps of a teacher",
-    "Steps of each teacher, each on all of its rows.",
+    "Steps of each teacher, each on the next 16 of its rows.",
     100,
     1,
     10_000,
@@ -83,11 +83,13 @@ RATE = 0.02
 
 @dataclass(frozen=True)
 class Lessons:
-    """The public constants of one call to the trainer: steps, first step length, and lambda of each network."""
+    """The public constants of one call to the trainer: steps, first step length, lambda of each network, and
+    the rows of one step of a teacher (a student's step takes all of its rows)."""
 
     steps: int
     learning_rate: float
     penalties: tuple[float, ...]
+    batch: int = 16
 
 
 class Trainer(Protocol):
@@ -229,8 +231,13 @@ def asked_rows(data: EncodedData, public: NDArray[np.bool_], queries: int, seed:
     pool = np.flatnonzero(public)
     if len(pool) < queries:
         raise ValueError(f"{queries} labelled rows were asked for and {len(pool)} are public. Ask for fewer.")
-    order = np.argsort(votes.teacher_of(data.row_ids[pool], 1 << 62, seed), kind="stable")
+    order = np.argsort(votes.mixed(data.row_ids[pool], seed), kind="stable")
     return pool[order[:queries]]
+
+
+def teacher_lessons(teachers: int, steps: int) -> Lessons:
+    """How all teachers learn."""
+    return Lessons(steps, RATE, (TEACHER_PENALTY,) * teachers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +254,7 @@ def _ballot_of(run: RunSpec, data: EncodedData, public: NDArray[np.bool_], seed:
     private = np.flatnonzero((data.parts == PARTS.index("train")) & ~public)
     asked = asked_rows(data, public, queries, seed)
     teacher = votes.teacher_of(data.unit_ids[private], teachers, seed)
-    lessons = Lessons(steps, RATE, (TEACHER_PENALTY,) * teachers)
+    lessons = teacher_lessons(teachers, steps)
     predicted = trainer.teacher_votes(private, teacher, teachers, asked, lessons)
     return _Ballot(asked, votes.count_votes(predicted, data.classes))
 

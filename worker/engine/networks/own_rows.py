@@ -1,10 +1,10 @@
 """Dense networks that each learn from rows of their own, or from the same rows with labels of their own, as one tensor
 program: PATE's teachers and students.
 
-No network sees another's rows: every operation is a batched matrix product or elementwise, and rows that only fill up
-a shard have weight 0. There are no coins: each step takes all rows of a network.
+No network sees another's rows: every operation is a batched matrix product or elementwise. There are no coins.
 
-Shapes: N networks, n rows each, i inputs, o outputs, C classes. Weights of a layer are (N, i + 1, o), bias last.
+Shapes: N networks, n rows each in one step, i inputs, o outputs, C classes. Weights of a layer are (N, i + 1, o), bias
+last.
 """
 
 from __future__ import annotations
@@ -26,17 +26,15 @@ _KEEP, _KEEP_SQUARES, _SMALL = 0.9, 0.999, 1e-8
 
 @dataclass(frozen=True)
 class OwnRows:
-    """What each network learns from.
+    """What each network learns from in one step: the mean over these rows.
 
     Attributes:
         features: (N, n, i), or (1, n, i) where all learn from the same rows.
         labels: (N, n, C), the weight of each class; one-hot, or any numbers.
-        weights: (N, n) or (1, n): of each row in the mean; 0 for a row that only fills up.
     """
 
     features: Tensor
     labels: Tensor
-    weights: Tensor
 
 
 class HowToFit(Protocol):
@@ -82,12 +80,14 @@ class OwnRowsStack:
                 values = self._activate(values)
         return values
 
-    def fit(self, rows: OwnRows, how: HowToFit, l2: Sequence[float], look: Callable[[int], None]) -> None:
-        """``how.steps`` steps of Adam on all rows, step length falling from ``how.learning_rate`` to 0.
+    def fit(
+        self, rows_at: Callable[[int], OwnRows], how: HowToFit, l2: Sequence[float], look: Callable[[int], None]
+    ) -> None:
+        """``how.steps`` steps of Adam, step length falling from ``how.learning_rate`` to 0.
 
-        ``look`` is told the number of steps done.
-        ``l2`` holds lambda of each network's objective: mean loss + lambda |theta|^2, over all weights with the biases
-        (METHODS.md 2.10).
+        ``rows_at`` gives the rows of a step, counted from 0; ``look`` is told the number of steps done. ``l2`` holds
+        lambda of each network's objective: mean loss + lambda |theta|^2, over all weights with the biases (METHODS.md
+        2.10).
         """
         with torch.inference_mode(False), torch.enable_grad():
             leaves = [parameter.clone().requires_grad_() for parameter in self.parameters]
@@ -95,7 +95,7 @@ class OwnRowsStack:
             lambdas = leaves[0].new_tensor(l2)
             mean, square = ([torch.zeros_like(leaf) for leaf in leaves] for _ in range(2))
             for step in range(1, how.steps + 1):
-                slopes = torch.autograd.grad(self._objective(rows, lambdas), leaves)
+                slopes = torch.autograd.grad(self._objective(rows_at(step - 1), lambdas), leaves)
                 rate = how.learning_rate * (1.0 - (step - 1) / how.steps)
                 with torch.no_grad():
                     for leaf, slope, first, second in zip(leaves, slopes, mean, square, strict=True):
@@ -105,7 +105,7 @@ class OwnRowsStack:
 
     def _objective(self, rows: OwnRows, lambdas: Tensor) -> Tensor:
         """The sum over networks of each one's own objective, so that its gradient is each one's own."""
-        loss = (row_losses(self.forward(rows.features), rows.labels) * rows.weights).sum()
+        loss = row_losses(self.forward(rows.features), rows.labels).mean(1).sum()
         for leaf in self.parameters:
             loss = loss + (leaf.square().sum((1, 2)) * lambdas).sum()
         return loss
