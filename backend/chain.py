@@ -1,8 +1,9 @@
 """The activity log, written: entries gather in a transaction and are chained at its end, after all other locks.
 
 Each row's hash is the SHA-256 of its content and the hash before it, in one canonical spelling, so that anybody can check
-an export: change or remove a row, and every hash after it is wrong. Whoever can rewrite all of it can only be caught by
-a hash that was noted elsewhere; ``counterpoise doctor`` and the page show the newest one for that.
+an export: change or remove a row, and every hash after it is wrong. Beside the log stand its newest number and hash, so that
+a cut end shows. Whoever can rewrite all of this can only be caught by a hash that was noted elsewhere; ``counterpoise
+doctor`` and the page show the newest one for that.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from backend.tables import Activity
+from backend.tables import Activity, ActivityEnd
 
 PENDING = "activity"
 START = "0" * 64
@@ -81,7 +82,12 @@ def record(
     object_id: str | None = None,
     **details: Any,
 ) -> None:
-    """Remembers an entry; it is written when the transaction ends well, and forgotten when it does not."""
+    """Remembers an entry; it is written when the transaction ends well, and forgotten when it does not.
+
+    What a token did names the token.
+    """
+    if actor.via == "token":
+        details["token"] = getattr(actor, "way_id", "")
     session.info.setdefault(PENDING, []).append(Entry(actor, action, object_kind, object_id, details))
 
 
@@ -92,13 +98,17 @@ def append_pending(session: Session) -> None:
         return
     session.flush()
     session.execute(text("SELECT pg_advisory_xact_lock(hashtext('counterpoise activity'))"))
-    newest = session.execute(select(Activity.number, Activity.hash).order_by(Activity.number.desc()).limit(1)).first()
-    number, before = (newest[0], newest[1]) if newest else (0, START)
+    end = session.get(ActivityEnd, 1, populate_existing=True)
+    if end is None:
+        end = ActivityEnd(id=1, number=0, hash=START)
+        session.add(end)
+    number, before = end.number, end.hash
     for entry in entries:
         number += 1
         row = _row(number, session.execute(select(func.clock_timestamp())).scalar_one(), entry, before)
         session.add(row)
         before = row.hash
+    end.number, end.hash = number, before
     session.flush()
 
 
@@ -144,11 +154,15 @@ def check(session: Session, newest: int | None = None) -> Check:
     if newest is not None:
         last = session.scalar(select(func.max(Activity.number))) or 0
         found = found.where(Activity.number > last - newest)
+    end = session.get(ActivityEnd, 1, populate_existing=True)
     rows = session.scalars(found.execution_options(yield_per=1000))
     try:
-        return _follow(rows, whole=newest is None)
+        followed = _follow(rows, whole=newest is None)
     finally:
         rows.close()
+    if followed.reason is None and end is not None and followed.number < end.number:
+        return replace(followed, broken_at=followed.number + 1, reason="the log was cut at its end")
+    return followed
 
 
 def _follow(rows: Iterable[Activity], *, whole: bool) -> Check:

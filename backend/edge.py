@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from contextlib import AbstractContextManager
 from typing import Annotated, Any
 
@@ -36,6 +37,9 @@ SYSTEMS = (
     ("Mac OS", "macOS"),
     ("Linux", "Linux"),
 )
+KEPT_LONGER_DAYS = 7
+"""A browser keeps the cookie of a session that has expired for so long, so that it can be told why it is signed out."""
+OUR_ID = re.compile(r"[0-9a-f]{32}")
 LONG_NUMBER = 25
 """Characters of a whole number beyond which it is infinite to us; no field takes one as large."""
 
@@ -73,7 +77,7 @@ def set_session_cookie(response: Response, settings: Settings, secret: str) -> N
     response.set_cookie(
         cookie_name(settings),
         secret,
-        max_age=round(settings.session_days * 24 * 3600),
+        max_age=round((settings.session_days + KEPT_LONGER_DAYS) * 24 * 3600),
         path="/",
         secure=settings.cookie_secure,
         httponly=True,
@@ -142,7 +146,9 @@ def current_principal(request: Request, _: Annotated[Any, Depends(BEARER)] = Non
     """
     principal = known_principal(request)
     if principal is None:
-        raise NotSignedIn(why_nobody(request))
+        why = why_nobody(request)
+        lost = "" if request.method in ("GET", "HEAD") or not why else " What you sent was not kept."
+        raise NotSignedIn(why + lost)
     _check_permission(request, principal)
     if request.url.path.endswith(".csv"):
         with transaction(request) as session:
@@ -182,7 +188,7 @@ def _object(request: Request) -> tuple[str | None, str | None]:
     """Kind and id of what the address is about: `audit_id` is the id of an audit."""
     for name, value in request.path_params.items():
         if name.endswith("_id"):
-            return name.removesuffix("_id"), service.plain_id(str(value)) or None
+            return name.removesuffix("_id"), str(value) if OUR_ID.fullmatch(str(value)) else None
     return None, None
 
 

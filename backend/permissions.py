@@ -79,6 +79,7 @@ ACCESS: Mapping[str, Access] = {
     "POST /team/people/{person_id}": ADMIN,
     "POST /team/people/{person_id}/link": ADMIN,
     "POST /team/people/{person_id}/sign-out": ADMIN,
+    "POST /team/people/{person_id}/tokens/{token_id}/revoke": ADMIN,
     "POST /team/teams": ADMIN,
     "POST /team/teams/{team_id}": ADMIN,
     "GET /api/v1/people": READ,

@@ -91,9 +91,9 @@ def costs_of(found, sums, metric, row):
 
 
 def gaps_of(means, row):  # over the groups of its attributes that can be judged
-    names = [unquote(pair.split("=")[0]) for pair in row["by"].split(" × ")]
+    names = sorted(unquote(pair) for pair in row["by"].split(" × "))
     points = (row["method"], row["epsilon_asked"]), ("non-private", "")
-    keys = {g for p, g in means if p == points[0] and [unquote(x.split("=")[0]) for x in g.split("&")] == names}
+    keys = {g for p, g in means if p == points[0] and sorted(unquote(x.split("=")[0]) for x in g.split("&")) == names}
     now, before = (np.array([means[point, key] for key in sorted(keys)]) for point in points)
     made = {"gap": np.ptp(now), "baseline_gap": np.ptp(before), "cost_gap": np.ptp(before - now)}
     return made | {"excess": round(made["gap"], 12) - round(made["baseline_gap"], 12)}

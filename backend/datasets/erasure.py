@@ -9,13 +9,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, event, or_, select, update
+from sqlalchemy import ColumnElement, case, delete, event, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from backend.datasets import queries
 from backend.progress.queries import record_event
 from backend.storage import Storage
 from backend.tables import Audit, Dataset, Group, Measurement, Recipe, Run, RunValue, Stack, Statistic
+from worker.engine.results import EVERYONE
 
 REASON = "The dataset was erased."
 OPEN_AUDIT = ("planning", "queued", "running")
@@ -72,11 +73,19 @@ def _end(session: Session, audit: Audit) -> None:
     record_event(session, audit, "audit.stopped", {"problem": audit.problem})
 
 
+def _is_small(withheld_below: int) -> ColumnElement[bool]:
+    """Whether a group must go; everyone goes only where the whole table is as small."""
+    rows, least = Group.train + Group.validation + Group.test, func.least(Group.train, Group.validation, Group.test)
+    smallest: ColumnElement[int] = case((Group.key == EVERYONE, rows), else_=least)
+    return smallest < withheld_below
+
+
 def _suppress(session: Session, recipe_ids: list[str], withheld_below: int) -> tuple[int, int]:
-    """Removes every number about fewer than ``withheld_below`` rows; returns how many statistics and groups."""
-    rows = Group.train + Group.validation + Group.test
+    """Removes every number about fewer than ``withheld_below`` rows, and groups with a part as small; returns how many
+    statistics and groups."""
+    is_small = _is_small(withheld_below)
     of_dataset = select(Group.id).where(Group.recipe_id.in_(recipe_ids))
-    small = of_dataset.where(rows < withheld_below)
+    small = of_dataset.where(is_small)
     removed = session.execute(
         delete(Statistic)
         .where(
@@ -102,7 +111,7 @@ def _suppress(session: Session, recipe_ids: list[str], withheld_below: int) -> t
     )
     groups = session.execute(
         delete(Group)
-        .where(Group.recipe_id.in_(recipe_ids), rows < withheld_below)
+        .where(Group.recipe_id.in_(recipe_ids), is_small)
         .returning(Group.id)
         .execution_options(synchronize_session=False)
     ).all()

@@ -180,8 +180,20 @@ def set_password(session: Session, principal: Principal, stored: str, counted: T
     record(session, principal, "password.changed", "person", person.id, sessions=ended)
 
 
+def note_wrong_password(session: Session, principal: Principal, counted: Try) -> None:
+    """Somebody who is signed in gave a wrong present password."""
+    record(
+        session,
+        principal,
+        "sign-in.locked" if counted.counted.last else "sign-in.failed",
+        "person",
+        principal.person_id,
+    )
+
+
 def _keep_password(session: Session, person: Person, stored: str, *, keep: str) -> None:
     person.password_hash = stored
+    limits.forget_account(session, person.email or "")
     queries.void_links(session, person.id)
     kept = queries.any_session(session, keep)
     queries.revoke_sessions(session, person.id, "password", but=kept[0].id if kept else "")
@@ -213,6 +225,7 @@ def change_person(session: Session, principal: Principal, person_id: str, body: 
     queries.lock_people(session)
     person = _person(session, person_id)
     given = _checked(session, body, needed=())
+    before = {name: getattr(person, "team_id" if name == "team" else name) for name in given}
     for field, column in (
         ("name", "name"),
         ("email", "email"),
@@ -223,19 +236,30 @@ def change_person(session: Session, principal: Principal, person_id: str, body: 
         if field in given:
             setattr(person, column, given[field])
     _unique(session)
-    if not queries.active_admins(session):
+    if before != given and not any(_can_come(session, admin, principal) for admin in queries.active_admins(session)):
         raise Conflict(
-            "This is the last active admin. Nobody would be left to look after people, so nothing was changed. "
-            "Make somebody else an admin first."
+            "This is the last active admin who can sign in. Nobody would be left to look after people, so nothing was "
+            "changed. Make somebody else an admin first."
         )
     if "team" in given:
         queries.move_tokens(session, person.id, person.team_id)
+    changed = sorted(name for name, value in given.items() if value != before[name])
+    if "email" in changed:
+        queries.void_links(session, person.id)
     if given.get("active") is False:
         queries.void_links(session, person.id)
         queries.revoke_sessions(session, person.id, "admin")
-    told = {key: given[key] for key in ("role", "active") if key in given}
-    record(session, principal, "person.changed", "person", person.id, fields=sorted(given), **told)
+        queries.revoke_tokens(session, person.id)
+    if changed:
+        told = {key: given[key] for key in ("role", "active") if key in changed}
+        record(session, principal, "person.changed", "person", person.id, fields=changed, **told)
     return person_view(person, queries.open_invitations(session))
+
+
+def _can_come(session: Session, admin: Person, principal: Principal) -> bool:
+    """Whether an admin has a way in: whoever asks has one; an invited person who never came has none yet."""
+    has_way = admin.password_hash is not None or admin.subject is not None or admin.id == principal.person_id
+    return has_way or queries.came_before(session, admin.id)
 
 
 def reset(session: Session, principal: Principal, person_id: str) -> tuple[dict[str, Any], str, Purpose]:
@@ -257,8 +281,13 @@ def forgotten(session: Session, settings: Settings, email: str, origin: Origin) 
     person = queries.person_with_email(session, tidy)
     if person is None or person.email is None or not person.active:
         return None
-    secret = service.make_link(session, person.id, purpose="reset")
-    record(session, Somebody("visitor", origin.address), "link.asked", "person", person.id, purpose="reset")
+    if person.subject is not None and person.password_hash is None:
+        return None  # they sign in by the identity provider alone
+    purpose: Purpose = "reset" if person.password_hash is not None else "invitation"
+    if purpose == "reset":
+        queries.void_links(session, person.id, "reset")
+    secret = service.make_link(session, person.id, purpose=purpose, replaces=False)
+    record(session, Somebody("visitor", origin.address), "link.asked", "person", person.id, purpose=purpose)
     return person.name, person.email, secret
 
 

@@ -58,6 +58,11 @@ def forget_tries(session: Session, counted: Counted) -> None:
     queries.forget_failures(session, counted.keys[0], counted.keys[1])
 
 
+def forget_account(session: Session, account: str) -> None:
+    """After a link from an admin: the account may be tried again."""
+    queries.forget_failures(session, _key("account", account), "")
+
+
 def _locked(seconds: float) -> str:
     minutes = max(1, round(seconds / 60))
     return (
@@ -83,13 +88,13 @@ class Gate:
     closed: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def enter(self, address: str) -> Iterator[None]:
-        """Room for one sign-in.
+    def enter(self, address: str, *, guesses: bool = True) -> Iterator[None]:
+        """Room for one sign-in; one that guesses nothing (a link, or somebody who is in) does not mind a closed address.
 
         Raises:
             TooMany: no room, or the address has to wait.
         """
-        refusal = self.refusal(address)
+        refusal = self.refusal(address) if guesses else self._full(address)
         if refusal is not None:
             raise refusal
         self.inside[address] += 1
@@ -104,6 +109,9 @@ class Gate:
         left = self.closed.get(address, 0.0) - time.monotonic()
         if left > 0:
             return TooMany(_locked(left), left)
+        return self._full(address)
+
+    def _full(self, address: str) -> TooMany | None:
         if self.inside.total() >= self.everyone or self.inside[address] >= self.each:
             return TooMany(BUSY, 5)
         return None

@@ -39,6 +39,7 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 FLOW_SECONDS = 600
 KEEP_SECONDS = 3600
 TIMEOUT_SECONDS = 10
+FETCH_SECONDS = 4
 LEEWAY_SECONDS = 120
 AT_ONCE = 4
 
@@ -75,6 +76,7 @@ class Provider:
         self._seal = Fernet(base64.urlsafe_b64encode(key))
         self._redirect = f"{settings.base_url.rstrip('/')}/sign-in/oidc/callback"
         self._kept: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._fetching = threading.BoundedSemaphore(AT_ONCE)
         self._room = threading.BoundedSemaphore(AT_ONCE)
 
     def begin(self, next_path: str) -> tuple[str, str]:
@@ -154,7 +156,7 @@ class Provider:
             claims.validate(leeway=LEEWAY_SECONDS)
         except ExpiredTokenError:
             raise NotSignedIn(CLOCKS) from None
-        except (JoseError, ValueError) as problem:
+        except (JoseError, ValueError, LookupError, TypeError) as problem:
             log.warning("The identity provider's answer does not hold (%s).", type(problem).__name__)
             early = isinstance(problem, InvalidClaimError) and problem.claim in ("iat", "nbf")
             raise NotSignedIn(CLOCKS if early else NOT_TRUSTED) from None
@@ -177,6 +179,7 @@ class Provider:
         if found.get("issuer") != self._settings.oidc_issuer or not all(
             isinstance(found.get(name), str) for name in wanted
         ):
+            self._kept.clear()
             raise NotReady(
                 "The identity provider's discovery document names another issuer, or lacks an address. "
                 "Nobody was signed in. Ask the operator to check OIDC_ISSUER."
@@ -187,12 +190,16 @@ class Provider:
         until, kept = self._kept.get(address, (0.0, {}))
         if time.monotonic() < until:
             return kept
+        if not self._fetching.acquire(blocking=False):
+            raise TooMany("The identity provider is being asked already. Nobody was signed in. Begin again.", 5)
         try:
-            answer = requests.get(address, timeout=TIMEOUT_SECONDS)
+            answer = requests.get(address, timeout=FETCH_SECONDS)
             answer.raise_for_status()
             found = answer.json()
         except (requests.RequestException, ValueError) as problem:
             raise self._away(problem) from None
+        finally:
+            self._fetching.release()
         if not isinstance(found, dict):
             raise self._away(ValueError())
         self._kept[address] = (time.monotonic() + KEEP_SECONDS, found)

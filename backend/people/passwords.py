@@ -14,6 +14,8 @@ from pwdlib.hashers.argon2 import Argon2Hasher
 from backend.errors import InputProblem
 
 SHORTEST, LONGEST, FEWEST_DIFFERENT = 12, 200, 5
+COMMON = ("password", "qwert", "asdf", "letmein", "12345678", "counterpoise", "abcdefgh", "iloveyou")
+"""What guessing begins with."""
 HASH = PasswordHash((Argon2Hasher(time_cost=3, memory_cost=64 * 1024, parallelism=1),))
 """64 MiB, three passes, one lane: RFC 9106's second choice for machines with little memory, on one core."""
 
@@ -38,8 +40,12 @@ def check_new(password: str, again: str, email: str = "") -> str:
     if len(word) > LONGEST:
         raise InputProblem.at("password", f"A password has at most {LONGEST} characters.")
     name = email.partition("@")[0].lower()
-    if len(set(word)) < FEWEST_DIFFERENT or (len(name) > 3 and name in word.lower()):
-        raise InputProblem.at("password", "This is too easy to guess. Do not repeat a few characters or your name.")
+    common = any(known in word.lower() for known in COMMON)
+    if common or len(set(word)) < FEWEST_DIFFERENT or (len(name) > 3 and name in word.lower()):
+        raise InputProblem.at(
+            "password",
+            "This is too easy to guess. Do not repeat a few characters, or use your name, a row of keys or a common word.",
+        )
     if word != _spelled(again):
         raise InputProblem.at("again", "The two passwords differ. Type the same one twice.")
     return word

@@ -36,9 +36,10 @@ def open_link(session: Session, secret_hash: str, *, lock: bool = False) -> Sign
     return session.scalar(found.with_for_update() if lock else found)
 
 
-def void_links(session: Session, person_id: str) -> None:
-    """Every open link of a person can no longer be used."""
+def void_links(session: Session, person_id: str, purpose: str | None = None) -> None:
+    """Every open link of a person, or those of one purpose, can no longer be used."""
     changed = update(SignInLink).where(SignInLink.person_id == person_id, SignInLink.used_at.is_(None))
+    changed = changed if purpose is None else changed.where(SignInLink.purpose == purpose)
     session.execute(changed.values(used_at=func.now()))
 
 
@@ -115,6 +116,17 @@ def tokens_of(session: Session, person_id: str) -> list[Token]:
     """The tokens of a person that were not revoked."""
     found = select(Token).where(Token.person_id == person_id, Token.revoked_at.is_(None))
     return list(session.scalars(found.order_by(Token.created_at, Token.id)))
+
+
+def revoke_tokens(session: Session, person_id: str) -> None:
+    """Ends every token of a person."""
+    changed = update(Token).where(Token.person_id == person_id, Token.revoked_at.is_(None))
+    session.execute(changed.values(revoked_at=func.now()))
+
+
+def came_before(session: Session, person_id: str) -> bool:
+    """Whether a person was ever signed in by a browser."""
+    return session.scalar(select(BrowserSession.id).where(BrowserSession.person_id == person_id).limit(1)) is not None
 
 
 def live_token(session: Session, token_id: str, owner: str | None) -> Token | None:

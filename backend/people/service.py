@@ -129,10 +129,18 @@ def ensure_demo_people(session: Session, settings: Settings) -> dict[str, str]:
     return people
 
 
-def make_link(session: Session, person_id: str, *, purpose: Purpose = "sign-in", hours: float | None = None) -> str:
-    """A one-time link's secret; the address is ``sign_in_url`` of it. An invitation or reset replaces earlier ones."""
+def make_link(
+    session: Session,
+    person_id: str,
+    *,
+    purpose: Purpose = "sign-in",
+    hours: float | None = None,
+    replaces: bool = True,
+) -> str:
+    """A one-time link's secret; the address is ``sign_in_url`` of it. An invitation or reset replaces earlier ones, if
+    somebody asked for it who may."""
     secret = secrets.token_urlsafe(32)
-    if purpose != "sign-in":
+    if purpose != "sign-in" and replaces:
         queries.void_links(session, person_id)
     until = _in(hours=HOURS_OF[purpose] if hours is None else hours)
     session.add(SignInLink(person_id=person_id, purpose=purpose, secret_hash=hashed(secret), expires_at=until))
@@ -265,7 +273,7 @@ def make_token(
     """
     if not scopes or not set(scopes) <= set(SCOPES):
         raise InputProblem.at("scopes", f"Scopes must be some of {', '.join(SCOPES)}.")
-    if not 0 < days <= 366:
+    if not 1 <= days <= 366:
         raise InputProblem.at("days", "A token lives between 1 and 366 days.")
     if not 0 < len(name) <= 200:
         raise InputProblem.at("name", "A token needs a name of at most 200 characters.")
@@ -297,9 +305,11 @@ ENDED = {
 }
 
 
-def list_tokens(session: Session, principal: Principal) -> list[dict[str, Any]]:
-    """The principal's own tokens, without their secrets."""
-    return [token_view(token) for token in queries.tokens_of(session, principal.person_id)]
+def list_tokens(session: Session, principal: Principal, person_id: str | None = None) -> list[dict[str, Any]]:
+    """The principal's own tokens, or for an admin those of anybody; without their secrets."""
+    if person_id is not None and person_id != principal.person_id:
+        require(principal, "admin")
+    return [token_view(token) for token in queries.tokens_of(session, plain_id(person_id or principal.person_id))]
 
 
 def token_view(token: Token) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def make_team(session: Session, principal: Principal, name: Any) -> dict[str, An
     Raises:
         InputProblem: no name, or one that another team has.
     """
+    queries.lock_people(session)
     team = add_team(session, _team_name(session, name))
     record(session, principal, "team.made", "team", team.id)
     return {"id": team.id, "name": team.name, "created_at": team.created_at}

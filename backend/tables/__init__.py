@@ -1,6 +1,6 @@
 """All tables of the database, and nothing but SQLAlchemy."""
 
-from backend.tables.activity import Activity
+from backend.tables.activity import Activity, ActivityEnd
 from backend.tables.audit import Audit, Calibration, Run, Stack
 from backend.tables.base import Base, Claimable, random_id
 from backend.tables.dataset import Dataset, Group, Recipe
@@ -22,6 +22,7 @@ __all__ = [
     "ROLES",
     "SCOPES",
     "Activity",
+    "ActivityEnd",
     "Audit",
     "Base",
     "BrowserSession",

@@ -40,6 +40,15 @@ class Activity(Base):
     hash: Mapped[str] = mapped_column(String(64), unique=True)
 
 
+class ActivityEnd(Base):
+    """The newest number and hash of the log, in its only row: a log that was cut at its end no longer fits it."""
+
+    __tablename__ = "activity_end"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, default=1)
+    number: Mapped[int] = mapped_column(BigInteger)
+    hash: Mapped[str] = mapped_column(String(64))
+
+
 for statement in (GUARD_FUNCTION, GUARD_TRIGGER):
     guard = DDL(statement.replace("%", "%%"))  # type: ignore[no-untyped-call]  # SQLAlchemy's own
     event.listen(Activity.__table__, "after_create", guard)

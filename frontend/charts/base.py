@@ -202,3 +202,17 @@ def quiet_layout(tone: Tone, height: int) -> dict[str, Any]:
             "font": {"family": FONT, "size": 13, "color": paper.ink},
         },
     }
+
+
+LEGEND_ROW = 26
+"""Pixels of one row of a legend."""
+
+
+def legend_below(layout: dict[str, Any], entries: int, *, narrow: bool) -> None:
+    """A legend under the axis, with as much more height as its rows need, so that it covers nothing."""
+    rows = entries if narrow else -(-entries // 3)
+    margin, inside = layout["margin"], layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
+    layout["showlegend"] = True
+    layout["legend"] = {"orientation": "h", "x": 0, "y": -margin["b"] / inside, "yanchor": "top"}
+    layout["height"] += rows * LEGEND_ROW
+    layout["margin"] = margin | {"b": margin["b"] + rows * LEGEND_ROW}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from frontend.charts import epsilon_axis
-from frontend.charts.base import Cell, Figure, Table, epsilon_text, plain, quiet_layout, signed
+from frontend.charts.base import Cell, Figure, Table, epsilon_text, legend_below, plain, quiet_layout, signed
 from frontend.charts.theme import PAPERS, Tone, dash, hue, veil
 from worker.engine.facts.grid import BASELINE
 from worker.engine.facts.rows import GapRow
@@ -47,7 +47,7 @@ class GapFacts:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(row.method for row in self.rows if row.method != BASELINE))
+        return tuple(dict.fromkeys(row.method for row in self.rows if row.method != BASELINE and row.epsilon_asked))
 
     def of(self, method: str) -> tuple[GapRow, ...]:
         """Rows of a method that have a place on the axis, strongest privacy first."""
@@ -187,8 +187,8 @@ def _layout(
         *epsilon_axis.end_words(tone, narrow=narrow),
     ]
     layout["shapes"] = _shapes(facts, shown, tone, floor)
-    layout["showlegend"] = len(facts.methods) > 1
-    layout["legend"] = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom"}
+    if len(facts.methods) > 1:
+        legend_below(layout, len(facts.methods), narrow=narrow)
     layout["meta"] = {"shown": shown, "by": facts.by, "tag": "audit-only"}
     return layout
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from frontend.charts.base import Cell, Figure, Table, epsilon_text, plain, quiet_layout, signed
+from frontend.charts.base import Cell, Figure, Table, epsilon_text, legend_below, plain, quiet_layout, signed
 from frontend.charts.theme import PAPERS, Tone, hue
 from worker.engine.facts.rows import CandidateRow
 
@@ -72,8 +72,8 @@ def candidate_figure(facts: CandidateFacts, tone: Tone, *, narrow: bool) -> Figu
     line = {"color": paper.quiet, "width": 1, "dash": "dash"}
     limit = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": facts.limit, "y1": facts.limit, "line": line}
     layout["shapes"] = [limit] if known else []
-    layout["showlegend"] = len(methods) > 1
-    layout["legend"] = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom"}
+    if len(methods) > 1:
+        legend_below(layout, len(methods), narrow=narrow)
     layout["meta"] = {"tag": "audit-only"}
     return {"data": traces, "layout": layout}
 

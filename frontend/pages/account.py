@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse, Response
 from backend.edge import Asker, origin_of, settings_of, transaction
 from backend.errors import InputProblem
 from backend.people import accounts, passwords, service
-from backend.people.service import Principal
+from backend.people.service import Origin, Principal
 from backend.permissions import MEANINGS
 from backend.plain import clean_name
 from frontend.pages.rendering import page
@@ -78,7 +78,7 @@ async def change_password(request: Request, principal: Asker) -> Response:
     async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
         present, new, again = (str(form.get(name) or "")[:1000] for name in ("present", "password", "again"))
     try:
-        with request.app.state.gate.enter(origin_of(request).address):
+        with request.app.state.gate.enter(origin_of(request).address, guesses=False):
             await _change_password(request, principal, present, new, again)
     except InputProblem as problem:
         return await run_in_threadpool(_me, request, principal, problem)
@@ -86,26 +86,35 @@ async def change_password(request: Request, principal: Asker) -> Response:
 
 
 async def _change_password(request: Request, principal: Principal, present: str, new: str, again: str) -> None:
-    settings, origin = settings_of(request), origin_of(request)
+    settings, oneself = settings_of(request), Origin(f"within {principal.person_id}")
 
-    def begin() -> tuple[str, str | None, accounts.Try | None]:
+    def known() -> tuple[str, str | None]:
         with transaction(request) as session:
             email, stored = accounts.stored_password(session, principal)
-            counted = accounts.begin_sign_in(session, settings, email, origin) if email and stored else None
-            return email or "", stored, counted
+            return email or "", stored
+
+    def begin(email: str) -> accounts.Try:
+        with transaction(request) as session:
+            return accounts.begin_sign_in(session, settings, email, oneself)
+
+    def wrong(counted: accounts.Try) -> None:
+        with transaction(request) as session:
+            accounts.note_wrong_password(session, principal, counted)
 
     def keep(stored: str, counted: accounts.Try | None) -> None:
         with transaction(request) as session:
             accounts.set_password(session, principal, stored, counted)
 
-    email, stored, counted = await run_in_threadpool(begin)
+    email, stored = await run_in_threadpool(known)
     if not email:
         raise InputProblem.at(
             "password", "An admin has to enter your e-mail address first: it is what one signs in with."
         )
-    if stored is not None and not (await passwords.fits(present, stored))[0]:
-        raise InputProblem.at("present", "This is not your present password.")
     passwords.check_new(new, again, email)
+    counted = await run_in_threadpool(begin, email) if stored is not None else None
+    if stored is not None and counted is not None and not (await passwords.fits(present, stored))[0]:
+        await run_in_threadpool(wrong, counted)
+        raise InputProblem.at("present", "This is not your present password.")
     await run_in_threadpool(keep, await passwords.hash_new(new), counted)
 
 

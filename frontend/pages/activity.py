@@ -63,6 +63,7 @@ def _line(principal: Principal, row: Mapping[str, Any]) -> dict[str, Any]:
     own = principal.reads_all_teams or row["team_id"] == principal.team_id
     return {
         **row,
+        "who_link": f"/activity?person={row['person_id']}" if row.get("person_id") else "",
         "who": row["person"] or {"command": "command line", "program": "the program"}.get(row["via"], "nobody known"),
         "words": service.ACTIONS.get(row["action"], row["action"]),
         "way": service.VIA.get(row["via"], row["via"]),

@@ -76,7 +76,7 @@ def progress(audit: Audit, left: str) -> dict[str, Any]:
         "share": min(max(share, 0.0), 1.0),
         "words": _progress_words(state, finished, total),
         "left": left,
-        "resumable": state == "stopped" or (state == "failed" and total > finished),
+        "resumable": state in ("stopped", "failed"),
     }
 
 

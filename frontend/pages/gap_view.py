@@ -143,6 +143,7 @@ def _disparity_table(
 
 def limits(query: Query) -> tuple[int, float]:
     """Smallest group and largest cost of the question, as asked or as usual."""
+    most = numbers.LARGEST_COST[metrics_of(query)[0].unit]
     try:
         group_min = int(query.get("group_min", ""))
     except ValueError:
@@ -151,7 +152,7 @@ def limits(query: Query) -> tuple[int, float]:
         max_cost = float(query.get("max_cost", ""))
     except ValueError:
         max_cost = MAX_COST
-    return max(1, min(group_min, 10**9)), max_cost if abs(max_cost) <= 100 else MAX_COST
+    return max(1, min(group_min, 10**9)), max_cost if abs(max_cost) <= most else MAX_COST
 
 
 def found_tradeoff(facts: AuditFacts, query: Query) -> tuple[Tradeoff, CandidateFacts]:

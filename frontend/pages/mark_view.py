@@ -40,7 +40,7 @@ def sentence(rows: Sequence[MarkRow]) -> str:
     """Who is marked, or why nobody is."""
     marked = [f"{row.group_label} ({titles().get(row.method, row.method)})" for row in rows if row.marked]
     if not rows:
-        return "No group can be compared with the rest: none has enough test rows."
+        return "No group can be compared with the rest: none has enough test rows, or persons where rows belong to persons."
     if all(row.marked is None for row in rows):
         return f"Whether any group pays more than the rest cannot be said yet: {rows[0].reason}."
     if marked:

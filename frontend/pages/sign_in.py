@@ -244,7 +244,7 @@ async def redeem(request: Request, secret: str) -> Response:
         values = {name: _typed(form, name) for name in ("name", "email", "password", "again")}
     try:
         passwords.check_new(values["password"], values["again"], found["email"] or values["email"])
-        with request.app.state.gate.enter(origin_of(request).address):
+        with request.app.state.gate.enter(origin_of(request).address, guesses=False):
             stored = await passwords.hash_new(values["password"])
         cookie = await run_in_threadpool(_accept, request, secret, values, stored)
     except InputProblem as problem:

@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 
 from backend.edge import Asker, settings_of, transaction
 from backend.errors import Conflict, InputProblem
-from backend.people import accounts, letters, teams
+from backend.people import accounts, letters, service, teams
 from backend.people.letters import Delivery
 from backend.people.service import Principal
 from frontend.pages.rendering import page
@@ -22,6 +22,7 @@ router = APIRouter(include_in_schema=False)
 AT_ONCE = 100
 DONE = {
     "changed": "The account was changed.",
+    "token": "That token can no longer be used.",
     "out": "All browser sessions of this person have ended.",
     "team": "The team was kept.",
 }
@@ -137,6 +138,7 @@ def _person(
     with transaction(request) as session:
         found = accounts.get_person(session, person_id)
         all_teams = teams.list_teams(session, principal)
+        tokens = service.list_tokens(session, principal, person_id)
     return page(
         request,
         "person",
@@ -144,6 +146,7 @@ def _person(
         "team",
         status=problem.status if problem else 200,
         found=found,
+        tokens=tokens,
         teams=[(each["id"], each["name"]) for each in all_teams],
         roles=list(ROLES.items()),
         mailing=bool(settings_of(request).smtp_url) and bool(found["email"]),
@@ -184,6 +187,14 @@ def make_link(request: Request, principal: Asker, person_id: str) -> Response:
         return _person(request, principal, person_id, problem=problem)
     delivery = letters.deliver(settings_of(request), purpose, found["name"], found["email"], secret)
     return _person(request, principal, person_id, sent=_sent(found["name"], purpose, delivery))
+
+
+@router.post("/team/people/{person_id}/tokens/{token_id}/revoke")
+def revoke_token(request: Request, principal: Asker, person_id: str, token_id: str) -> Response:
+    """Ends a token of a person at once."""
+    with transaction(request) as session:
+        service.revoke_token(session, principal, token_id)
+    return RedirectResponse(f"/team/people/{person_id}?done=token#tokens", 303)
 
 
 @router.post("/team/people/{person_id}/sign-out")

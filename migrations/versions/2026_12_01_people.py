@@ -49,6 +49,13 @@ def upgrade() -> None:
     )
     for column in ("at", "action", "person_id", "object_id"):
         op.create_index(op.f(f"ix_activity_{column}"), "activity", [column], unique=False)
+    op.create_table(
+        "activity_end",
+        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.Column("hash", sa.String(length=64), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_activity_end")),
+    )
     op.execute(GUARD_FUNCTION)
     op.execute(GUARD_TRIGGER)
 
@@ -69,6 +76,7 @@ def _people() -> None:
 
 
 def downgrade() -> None:
+    op.drop_table("activity_end")
     op.drop_table("activity")
     op.execute("DROP FUNCTION activity_is_append_only()")
     op.drop_table("sign_in_count")

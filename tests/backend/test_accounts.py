@@ -131,7 +131,7 @@ def test_signing_in_goes_where_one_wanted_and_leaves_a_careful_cookie(
         answer = sign_in(browser(), next=wanted)
         assert (answer.status_code, answer.headers["location"]) == (303, given)
     cookie = answer.headers["set-cookie"]
-    for flag in ("HttpOnly", "SameSite=lax", "Path=/", "Max-Age=1209600"):
+    for flag in ("HttpOnly", "SameSite=lax", "Path=/", "Max-Age=1814400"):
         assert flag in cookie
     app.state.settings = settings.model_copy(update={"base_url": "https://testserver"})
     object.__setattr__(app.state.settings, "cookie_secure", True)

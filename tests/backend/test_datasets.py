@@ -292,7 +292,10 @@ def test_erasing_destroys_key_files_and_content(
 ) -> None:
     with database.transaction() as session:
         for row in session.scalars(select(Group).where(Group.key != "everyone").order_by(Group.position).limit(1)):
-            row.train, row.validation, row.test = 5, 2, 2
+            row.train, row.validation, row.test = 500, 200, 9
+        others = session.scalars(select(Group).where(Group.key != "everyone").order_by(Group.position).offset(1))
+        for row in others:
+            row.train, row.validation, row.test = 30, 20, 10
     answer = analyst.delete(f"{PATH}/{ready}")
     assert answer.status_code == 200
     receipt = answer.json()

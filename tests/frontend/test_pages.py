@@ -365,7 +365,7 @@ def test_audit_page_in_every_state(state: str, query: dict[str, str]) -> None:
         **cost_view.context("a" * 32, state, facts, chosen),
     )
     assert ("progress-bar" in text) == (state in audit_view.ACTIVE)
-    assert ("/resume" in text) == (state == "stopped")
+    assert ("/resume" in text) == (state in ("stopped", "failed"))
     assert 'data-chart="group_costs"' in text
 
 

@@ -25,6 +25,17 @@ function heard(event) {
   }, 200);
 }
 
+// A stream that was refused: whoever is signed out is told so and not asked for again.
+async function again() {
+  const answer = await fetch("/api/v1/me").catch(() => null);
+  if (answer?.status === 401) {
+    line.textContent = "This browser was signed out. Nothing new is shown here; open the page again to sign in.";
+    return;
+  }
+  setTimeout(connect, wait);
+  wait = Math.min(wait * 2, 15000);
+}
+
 function connect() {
   const events = new EventSource(source);
   events.onmessage = heard;
@@ -39,8 +50,7 @@ function connect() {
     line.textContent = "Connection lost, trying again.";
     if (events.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     events.close();
-    setTimeout(connect, wait);
-    wait = Math.min(wait * 2, 15000);
+    again();
   };
   addEventListener("pagehide", () => events.close(), { once: true });
 }

@@ -28,7 +28,8 @@ def measure(
 
     Three kinds (see ``MeasurementRow.quantity``): the difference baseline minus run of the same seed and row; the level of
     the run itself, the baseline's too; and for the primary metric the difference of a group less that of all other rows,
-    at each epsilon and averaged over a method's epsilons. A row's part in a metric is ``Metric.linear``; units are rows,
+    at each epsilon and averaged over a method's epsilons, for methods that have some.
+    A row's part in a metric is ``Metric.linear``; units are rows,
     or persons where unit ids are persons: sums go within the person first. Runs that are not in ``runs`` (diverged,
     unfinished) and seeds without a finished baseline are left out; ``seeds`` names those that count.
 
@@ -52,7 +53,7 @@ def measure(
             continue
         pair = (part.outcomes(paired), part.outcomes(part.baselines_of(paired)))
         rows += list(_differences(point, paired, pair, cells, metrics))
-        if any(metric.key == PRIMARY for metric in metrics):
+        if point[1] is not None and any(metric.key == PRIMARY for metric in metrics):
             gained = pair[1].correct - pair[0].correct
             pooled.add(point, paired, gained)
             rows += _contrasts(point, tuple(seed for seed, _ in paired), gained, part)

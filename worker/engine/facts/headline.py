@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from worker.engine.facts.costs import BASELINE
+from worker.engine.metrics import reasons
 from worker.engine.metrics.base import Metric
 from worker.engine.results import EVERYONE, CostRow
 
@@ -59,7 +60,8 @@ def headline(
     everyone = next((row for row in chosen if row.group == EVERYONE), None)
     judged = [row for row in chosen if row.group != EVERYONE and _is_judged(row)]
     if not judged:
-        return _point(chosen[0], words) + " no group has enough test rows to be judged."
+        few = "persons in the test part" if any("persons" in (row.reason or "") for row in chosen) else "test rows"
+        return f"{_point(chosen[0], words)}: no group has enough {few} to be judged."
     sure = [row for row in judged if row.low is not None and row.high is not None and (row.low > 0 or row.high < 0)]
     paying = [row for row in sure if metric.better is None or (row.cost or 0.0) > 0]
     worst = max(paying or judged, key=lambda row: abs(row.cost or 0.0) if metric.better is None else (row.cost or 0.0))
@@ -73,6 +75,8 @@ def _nothing(rows: Sequence[CostRow]) -> str:
     lost = [reason for reason in why if reason and "diverged" in reason]
     if lost and len(lost) == len(why):
         return f"No cost can be given: {lost[0]}. Ask again with a smaller learning rate."
+    if why and not any(reason is None or reason == reasons.words(reasons.UNFINISHED) for reason in why):
+        return f"No cost can be given: {next(iter(why))}."
     return "No private run has finished yet, so nothing can be said about its cost."
 
 
@@ -116,6 +120,11 @@ def _unsure(row: CostRow, words: _Words) -> str:
     if words.metric.better is None:
         least = f"changes the {of} of no group by more than chance can explain"
         return f" {least}: the largest estimate is that of group {row.group_label}"
+    if (row.cost or 0.0) < 0:
+        return (
+            f" costs no group more than chance can explain: even the worst off, group {row.group_label}, gains"
+            f" {words.amount(-(row.cost or 0.0))} by estimate"
+        )
     return (
         f" costs no group more than chance can explain: the largest estimate, {words.amount(row.cost or 0.0)},"
         f" is that of group {row.group_label}"

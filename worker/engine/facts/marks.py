@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from worker.engine.facts.costs import rounded
-from worker.engine.facts.grid import BASELINE, Grid, make_grid, sums_of
+from worker.engine.facts.grid import Grid, make_grid, sums_of
 from worker.engine.facts.intervals import FEWEST_SEEDS, ONE_UNIT, Spread, both_spread, student_above
 from worker.engine.facts.rows import MarkRow
 from worker.engine.metrics import reasons
@@ -52,7 +52,7 @@ class _Marks:
     def __init__(self, facts: AuditFacts) -> None:
         self.facts, self.grid = facts, make_grid(facts, ACCURACY)
         self.groups = family_groups(facts)
-        self.methods = list(dict.fromkeys(method for method, _ in self.grid.points if method != BASELINE))
+        self.methods = list(dict.fromkeys(method for method, epsilon in self.grid.points if epsilon is not None))
         self.pooled = sums_of(facts, [(method, None) for method in self.methods], REST + PRIMARY)
         self.single = sums_of(facts, self.grid.points, REST + PRIMARY)
         self.least = _least(facts)

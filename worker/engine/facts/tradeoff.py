@@ -57,6 +57,8 @@ def tradeoff(
     spent = spent_of(facts)
     rows = [_candidate(facts, grid, at, groups, upper[at], excess, spent, max_cost) for at in points]
     rows = _with_pareto(rows, metric)
+    if metric.better is None:
+        rows = [replace(row, passes=None) for row in rows]
     chosen = _strongest(rows, methods)
     return Tradeoff(
         tuple(rows),
