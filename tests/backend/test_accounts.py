@@ -111,6 +111,8 @@ def test_the_first_administrator_gives_name_email_and_password(
         ("x" * 201, "x" * 201, "password"),
         ("abababababab", "abababababab", "password"),
         ("I am ada.lovelace!", "I am ada.lovelace!", "password"),
+        ("password1234", "password1234", "password"),
+        ("qwertyuiop123", "qwertyuiop123", "password"),
         (WORD, WORD + " ", "again"),
     ],
 )
@@ -452,6 +454,69 @@ def test_every_page_of_people_keeps_the_laws_of_pages(
     check_page(admin.post("/team/invite", data={}).text)
     check_page(admin.post("/tokens", data={}).text)
     check_page(nobody.post("/sign-in", data={}).text)
+
+
+def test_an_invitation_opens_from_an_address_that_is_locked(
+    signed: Callable[[str], TestClient], browser: Callable[[], TestClient], app: FastAPI
+) -> None:
+    made = signed("admin").post("/api/v1/people", json={"name": "Ada", "email": EMAIL, "role": "analyst"}).json()
+    path = made["link"].removeprefix("http://127.0.0.1:8000")
+    app.state.gate.close("testclient", 600)
+    assert sign_in(browser()).status_code == 429
+    done = browser().post(path, data={"name": "Ada", "password": WORD, "again": WORD})
+    assert (done.status_code, done.headers["location"]) == (303, "/")
+
+
+def test_whoever_says_to_have_forgotten_voids_no_invitation(
+    signed: Callable[[str], TestClient],
+    browser: Callable[[], TestClient],
+    database: Database,
+    settings: Settings,
+) -> None:
+    from backend.people import accounts
+
+    made = signed("admin").post("/api/v1/people", json={"name": "Ada", "email": EMAIL, "role": "analyst"}).json()
+    with database.transaction() as session:
+        assert accounts.forgotten(session, settings, EMAIL, service.Origin("somewhere")) is not None
+    path = made["link"].removeprefix("http://127.0.0.1:8000")
+    assert browser().get(path).status_code == 200
+    assert signed("admin").get("/api/v1/people").json()["items"][0]["state"] == "invited"
+
+
+def test_an_admin_sees_and_ends_the_tokens_of_a_person(
+    signed: Callable[[str], TestClient], persons: dict[str, str], app: FastAPI
+) -> None:
+    token = signed("analyst").post("/api/v1/tokens", json={"name": "nightly gate", "scopes": ["read"]}).json()["token"]
+    tool = TestClient(app, headers={"Authorization": f"Bearer {token}"})
+    assert tool.get("/api/v1/me").status_code == 200
+    admin, page = signed("admin"), f"/team/people/{persons['analyst']}"
+    text = admin.get(page).text
+    assert "nightly gate" in text
+    action = re.search(rf"{page}/tokens/[0-9a-f]+/revoke", text)
+    assert action is not None
+    assert admin.post(action[0]).status_code == 303
+    assert tool.get("/api/v1/me").status_code == 401
+
+
+def test_switching_an_account_off_ends_its_tokens_for_good(
+    signed: Callable[[str], TestClient], persons: dict[str, str], app: FastAPI
+) -> None:
+    token = signed("analyst").post("/api/v1/tokens", json={"name": "gate", "scopes": ["read"]}).json()["token"]
+    admin, path = signed("admin"), f"/api/v1/people/{persons['analyst']}"
+    for active in (False, True):
+        assert admin.patch(path, json={"active": active}).status_code == 200
+    assert TestClient(app, headers={"Authorization": f"Bearer {token}"}).get("/api/v1/me").status_code == 401
+
+
+def test_an_invited_admin_who_never_came_is_not_the_last_admin(
+    signed: Callable[[str], TestClient], persons: dict[str, str]
+) -> None:
+    admin = signed("admin")
+    invited = admin.post("/api/v1/people", json={"name": "Ada", "email": EMAIL, "role": "admin"})
+    assert invited.status_code == 201
+    refused = admin.patch(f"/api/v1/people/{persons['admin']}", json={"role": "auditor"})
+    assert refused.status_code == 409
+    assert "last active admin who can sign in" in refused.json()["detail"]
 
 
 def test_a_flood_costs_one_page(
