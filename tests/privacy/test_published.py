@@ -32,6 +32,7 @@ def runs_of(table: Published, seed: int, size: TrainingSize) -> tuple[RunSpec, .
     for method in METHODS:
         values = {param.key: param.default for param in (*TRAINING_PARAMS, *method.params)}
         values |= {"learning_rate": table.global_rate if "global" in method.key else RATE, "clip": CLIP}
+        values |= {key: 1.0 for key in ("alignment", "boundary") if key in values}
         joint = SIGMA / Mechanism.of(method.rule(values), 1.0, size).sum_multiplier if method.private else 0.0
         found.append(RunSpec(method.key, method.key, seed, None, joint, 100 * seed + len(found), values))
     return tuple(found)

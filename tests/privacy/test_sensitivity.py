@@ -78,6 +78,7 @@ class Steps:
     def __post_init__(self) -> None:
         kind, hidden, activation, _ = self.shape
         given = values(self.method, clip=self.clip, learning_rate=0.3)
+        given |= {key: 1.0 for key in ("alignment", "boundary") if key in given}  # as published
         given |= {"bound": max(1.5 * self.clip, 1.5)} if "bound" in given else {}
         spec = make_spec(
             self.data, [(self.method.key, 1.0, given)] * 2, kind=kind, hidden=hidden, activation=activation

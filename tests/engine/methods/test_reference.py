@@ -28,6 +28,7 @@ SHAPES = [("logistic", (), "tanh", 2), ("mlp", (6,), "tanh", 2), ("mlp", (5, 4),
 def spec_of(method: Method, data: EncodedData, shape, optimizer: str = "sgd", **given: float) -> StackSpec:
     kind, hidden, activation, _ = shape
     values = {param.key: param.default for param in (*TRAINING_PARAMS, *method.params)}
+    values |= {key: 1.0 for key in ("alignment", "boundary") if key in values}  # as published
     values |= {"learning_rate": 0.3, "clip": 0.5, "count_noise": 2.0, "momentum": 0.0} | given
     if "bound" in values:
         values["bound"] = given.get("bound", 1.2)
