@@ -63,7 +63,7 @@ class Demo:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def named(self, word: str) -> psutil.Process:
-        return next(one for one in self.family() if word in " ".join(one.cmdline()))
+        return next(one for one in self.family() if word in command_of(one))
 
     def end(self, number: int = signal.SIGINT, seconds: float = 20) -> int:
         self.process.send_signal(number)
@@ -75,7 +75,22 @@ class Demo:
 
 def left(processes: list[psutil.Process]) -> list[str]:
     """Those still there; psutil compares start times, so a reused number does not count."""
-    return [str(one) for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    return [str(one) for one in processes if lives(one)]
+
+
+def lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended between the two questions
+        return False
+
+
+def command_of(process: psutil.Process) -> str:
+    """Its words; empty for one that has just ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 @pytest.fixture(scope="session")

