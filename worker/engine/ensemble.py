@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from worker.engine.mechanisms.votes import mixed
+from worker.engine.datasets.split import mixed
 from worker.engine.networks.initial import initial_weights
 from worker.engine.networks.own_rows import OwnRows, OwnRowsStack
 
@@ -114,7 +114,7 @@ class Ensemble:
 
     def _shards(self, rows: NDArray[np.int64], teacher: NDArray[np.int64], teachers: int) -> list[NDArray[np.int64]]:
         """Each teacher's rows, in an order that a hash of their ids gives: its first rows are as mixed as any."""
-        order = np.lexsort((mixed(self._data.row_ids[rows], _ORDER), teacher))
+        order = np.lexsort((mixed(self._data.row_ids[rows].astype(np.uint64), _ORDER), teacher))
         ends = np.searchsorted(teacher[order], np.arange(teachers + 1))
         return [rows[order[ends[number] : ends[number + 1]]] for number in range(teachers)]
 

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 from tests.engine.builders import make_data
 from worker.engine.accounting.calibrate import calibrate
+from worker.engine.datasets.split import mixed
 from worker.engine.ensemble import Ensemble
 from worker.engine.mechanisms import votes
 from worker.engine.methods.base import Budget
@@ -91,7 +92,7 @@ def test_teachers_vote_as_a_slow_loop_of_single_networks_does(classes):
     found = ensemble(data, dtype=torch.float64).teacher_votes(private, teacher, 5, asked, lessons)
     for number in range(5):
         rows = private[teacher == number]
-        rows = rows[np.argsort(votes.mixed(data.row_ids[rows], 0x5EED))]
+        rows = rows[np.argsort(mixed(data.row_ids[rows].astype(np.uint64), 0x5EED))]
         one = slow_network(data, rows, np.eye(classes)[data.labels[rows]], lessons, 0.001, lessons.batch)
         logits = one(torch.as_tensor(data.features[asked], dtype=torch.float64)).detach().numpy()
         expected = (logits[:, 0] > 0) if classes == 2 else logits.argmax(1)

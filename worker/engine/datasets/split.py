@@ -62,11 +62,15 @@ def _hash64(data: bytes, key: bytes) -> int:
 
 
 def uniform(words: NDArray[np.uint64], key: int) -> NDArray[np.float64]:
-    """A uniform number in [0, 1) for each 64-bit word under a 64-bit key: two rounds of the splitmix64 finaliser."""
-    mixed = words
+    """A uniform number in [0, 1) for each 64-bit word under a 64-bit key, shape (n,)."""
+    return (mixed(words, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def mixed(words: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
+    """A keyed hash of each 64-bit word, shape (n,): two rounds of the splitmix64 finaliser."""
     for part in (np.uint64(key), np.uint64(key ^ 0x9E3779B97F4A7C15)):
-        mixed = _mix(mixed ^ part)
-    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        words = _mix(words ^ part)
+    return words
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

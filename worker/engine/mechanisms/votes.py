@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from worker.engine.datasets.split import mixed
 from worker.engine.results import PrivacyEvent
 
 if TYPE_CHECKING:
@@ -33,22 +34,7 @@ def teacher_of(unit_ids: NDArray[np.int64], teachers: int, seed: int) -> NDArray
 
     So adding or removing a unit moves no other, which no split by position or by size can promise.
     """
-    return (mixed(unit_ids, seed) % np.uint64(teachers)).astype(np.int64)
-
-
-def mixed(ids: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
-    """A keyed hash of each id, uint64, shape (n,): two rounds of the splitmix64 finaliser."""
-    words = ids.astype(np.uint64)
-    for key in (seed & _MASK, (seed ^ 0x9E3779B97F4A7C15) & _MASK):
-        words = _mix(words ^ np.uint64(key))
-    return words
-
-
-def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    return (mixed(unit_ids.astype(np.uint64), seed & _MASK) % np.uint64(teachers)).astype(np.int64)
 
 
 def count_votes(predicted: NDArray[np.int64], classes: int) -> NDArray[np.int64]:

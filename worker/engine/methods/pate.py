@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from worker.engine.datasets.split import mixed
 from worker.engine.mechanisms import votes
 from worker.engine.methods.base import Budget, Calibrate, MethodPlan
 from worker.engine.params import Param
@@ -231,7 +232,7 @@ def asked_rows(data: EncodedData, public: NDArray[np.bool_], queries: int, seed:
     pool = np.flatnonzero(public)
     if len(pool) < queries:
         raise ValueError(f"{queries} labelled rows were asked for and {len(pool)} are public. Ask for fewer.")
-    order = np.argsort(votes.mixed(data.row_ids[pool], seed), kind="stable")
+    order = np.argsort(mixed(data.row_ids[pool].astype(np.uint64), seed), kind="stable")
     return pool[order[:queries]]
 
 
